@@ -11,6 +11,7 @@
     reason = "fields whose names say what they are have no description in the API document either"
 )]
 
+pub mod account;
 pub mod agent;
 pub mod application;
 pub mod apply;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use haft_core::implementation::ToolHints;
+use haft_core::mcp::CredentialMode;
 use haft_core::mcp::{McpServer, OAuthGrant, ServerState};
 use haft_core::schema::RawSchema;
 use haft_core::spec::Policy;
@@ -165,6 +166,9 @@ pub struct NewServer {
     /// Who may call its tools: `allow`, `elevated` or `deny`.
     #[schema(value_type = Option<Policy>)]
     pub policy: Option<String>,
+    /// Whose credentials its connections use.
+    #[schema(value_type = Option<CredentialMode>)]
+    pub credentials: Option<String>,
     /// The timeout of a call, in milliseconds; progress of the tool restarts it. Default: 30000.
     pub timeout_ms: Option<u64>,
     /// How long the server may take to start, in milliseconds. Default: 120000.

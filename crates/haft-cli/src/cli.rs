@@ -6,7 +6,8 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use haft_core::secret::Secret;
 
 use crate::commands::{
-    agent, application, apply, approval, artifact, audit, auth, bundle, call, chat, complete, completions, context,
+    account, agent, application, apply, approval, artifact, audit, auth, bundle, call, chat, complete,
+    completions, context,
     doctor, group, import, init, key, limits, login, login_link, logout, mcp, mcp_server, person, pipeline,
     policy, reindex, run, schema, secret, serve, service_account, tenant, token, tool, toolset, webhook,
     whoami, workspace,
@@ -167,6 +168,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = examples!("haft secret set WEATHER_API_KEY < key.txt", "haft secret list"))]
     Secret(secret::Command),
+    /// Manage your accounts at providers, which tools use for you
+    #[command(subcommand)]
+    #[command(after_help = examples!("haft account list", "haft account connect github"))]
+    Account(account::Command),
     /// Manage the encryption key of stored secrets
     #[command(subcommand)]
     #[command(after_help = examples!("haft key rotate"))]
@@ -304,6 +309,7 @@ impl Command {
             Self::McpServer(command) => mcp_server::run(command, context).await,
             Self::Import(command) => import::run(command, context).await,
             Self::Secret(command) => secret::run(command, context).await,
+            Self::Account(command) => account::run(command, context).await,
             Self::Key(command) => key::run(command, context).await,
             Self::Bundle(command) => bundle::run(command, context).await,
             Self::Pipeline(command) => pipeline::run(command, context).await,

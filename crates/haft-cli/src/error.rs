@@ -553,6 +553,7 @@ const fn code_exit(code: ErrorCode) -> Exit {
         | ErrorCode::Forbidden
         | ErrorCode::PolicyDenied
         | ErrorCode::ApprovalRequired
+        | ErrorCode::CredentialRequired
         | ErrorCode::ApprovalDenied
         | ErrorCode::ApprovalExpired => Exit::Denied,
         ErrorCode::NotFound => Exit::NotFound,

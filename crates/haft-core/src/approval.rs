@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::BoxFuture;
 use crate::Timestamp;
+use crate::account::{AccountId, AccountUser};
 use crate::call::CallRecord;
 use crate::catalog::StoreError;
 use crate::id::{ApprovalId, CallId, ToolId};
@@ -69,6 +70,8 @@ pub enum ApprovalCause {
     ElevatedPolicy,
     /// A policy rule with the effect `approve`, by its name.
     Rule(String),
+    /// No approval: the person who calls has to connect an account at this provider. Then the call runs by itself.
+    Account(String),
 }
 
 impl ApprovalCause {
@@ -78,6 +81,7 @@ impl ApprovalCause {
             Self::RequiresConfirmation => "requires_confirmation".to_owned(),
             Self::ElevatedPolicy => "elevated_policy".to_owned(),
             Self::Rule(rule) => format!("rule:{rule}"),
+            Self::Account(provider) => format!("account:{provider}"),
         }
     }
 
@@ -87,6 +91,9 @@ impl ApprovalCause {
             Self::RequiresConfirmation => format!("`{tool}` has `requires_confirmation: true`"),
             Self::ElevatedPolicy => format!("`{tool}` has `policy: elevated`"),
             Self::Rule(rule) => format!("the policy rule `{rule}` asks for it"),
+            Self::Account(provider) => {
+                format!("the person who called has to connect an account at `{provider}`")
+            }
         }
     }
 }
@@ -232,6 +239,9 @@ pub enum CannotDecide {
     /// The rule names others.
     #[error("only the approvers that the policy rule names may decide about this call")]
     NotNamed,
+    /// There is nothing to decide.
+    #[error("the call waits until the person who asked for it connects an account at `{0}`")]
+    NeedsAccount(String),
     /// The requester may remember an approval for itself only.
     #[error(
         "only an admin or an elevated token may remember an approval for everyone; use the scope `token`"
@@ -240,6 +250,13 @@ pub enum CannotDecide {
 }
 
 impl Approval {
+    /// Returns whether it waits for this account.
+    pub fn waits_for_account(&self, account: &AccountId) -> bool {
+        self.status == ApprovalStatus::Waiting
+            && matches!(&self.cause, ApprovalCause::Account(provider) if *provider == account.provider)
+            && AccountUser::from(&*self.requested_by).account(&account.provider).as_ref() == Some(account)
+    }
+
     /// Returns what a remembered approval of the call must match.
     pub fn grant_query(&self) -> GrantQuery {
         GrantQuery {
@@ -264,6 +281,7 @@ impl Approval {
             approver.tenant == self.requested_by.tenant && approver.is_same_actor(&self.requested_by);
         let may_decide = self.may_decide_for_others(approver, approvers);
         match (is_requester, &self.cause) {
+            (_, ApprovalCause::Account(provider)) => Err(CannotDecide::NeedsAccount(provider.clone())),
             (true, _) if four_eyes => Err(CannotDecide::FourEyes),
             (true, ApprovalCause::RequiresConfirmation) => Ok(()),
             (true, cause) if !may_decide && approvers.is_none() => {

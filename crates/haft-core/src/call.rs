@@ -181,6 +181,9 @@ pub struct CallDecision {
     /// Who approved or denied it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
+    /// The provider of the account that the call waited for. Nobody has approved such a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
 }
 
 /// How long the steps of a call took, in milliseconds.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use crate::BoxFuture;
+use crate::account::{self, AccountUser, Accounts};
 use crate::call::ProcessRecord;
 use crate::id::{CallId, ToolId};
 use crate::implementation::Kind;
@@ -71,6 +72,27 @@ pub trait Prepared: Send + Sync {
     /// Returns the names of the required secrets.
     fn secrets(&self) -> Vec<&str> {
         Vec::new()
+    }
+
+    /// Returns the error of a call whose person has to connect an account first. Asked before the call runs, if
+    /// [`Prepared::needs_account`].
+    fn missing_account<'a>(&'a self, call: &'a CallContext) -> BoxFuture<'a, Option<CallError>> {
+        Box::pin(async move {
+            for name in self.secrets() {
+                if account::provider_of(name).is_some()
+                    && let Err(error) = call.secret(name).await
+                    && error.code == ErrorCode::CredentialRequired
+                {
+                    return Some(error);
+                }
+            }
+            None
+        })
+    }
+
+    /// Returns whether a call may need an account of its person.
+    fn needs_account(&self) -> bool {
+        self.secrets().into_iter().any(|name| account::provider_of(name).is_some())
     }
 
     /// Returns what a call with these arguments will run, for the person who approves it: a command, a request, an action
@@ -329,7 +351,30 @@ impl CallContext {
     }
 
     async fn stored(&self, name: &str) -> Result<Option<Secret>, CallError> {
+        if let Some(provider) = account::provider_of(name) {
+            return self.account(provider).await.map(Some);
+        }
         self.secrets.secret(self.tenant(), name).await.map_err(|error| CallError::from(&error))
+    }
+
+    /// Returns the value of the account that the person behind the call has at a provider. It is read at every use, so
+    /// that nothing is used that was revoked.
+    async fn account(&self, provider: &str) -> Result<Secret, CallError> {
+        let accounts = self.secrets.accounts().ok_or_else(|| {
+            let message = format!("this program has no accounts of people, such as `account:{provider}`");
+            CallError::new(ErrorCode::SecretMissing, message)
+        })?;
+        accounts.value(&self.account_user(), provider).await
+    }
+
+    /// Returns on whose behalf the call uses accounts.
+    pub fn account_user(&self) -> AccountUser {
+        AccountUser::from(&*self.principal)
+    }
+
+    /// Returns the accounts of people, if the program has any.
+    pub fn accounts(&self) -> Option<Arc<dyn Accounts>> {
+        self.secrets.accounts()
     }
 
     /// Returns the store of refresh tokens.

@@ -4,6 +4,7 @@
 //! environment, no async runtime. Interfaces that other crates implement (stores, executors,
 //! clocks) are declared here as traits.
 
+pub mod account;
 pub mod actor;
 pub mod agent;
 pub mod application;

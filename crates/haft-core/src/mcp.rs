@@ -10,6 +10,7 @@ use crate::Timestamp;
 use crate::hash;
 use crate::implementation::{Implementation, ToolHints};
 use crate::name::{BundleSlug, TenantId};
+use crate::secret::provider_of;
 use crate::spec::{Limits, Policy, ToolSpec};
 
 /// The maximum number of tools that are imported from one server.
@@ -20,6 +21,38 @@ pub const MAX_RESPONSE_BYTES: u64 = 256 << 20;
 pub const DEFAULT_START_TIMEOUT: Duration = Duration::from_mins(2);
 /// The upper bound of the start timeout of a server.
 pub const MAX_START_TIMEOUT: Duration = Duration::from_mins(30);
+
+/// Whose credentials the connections to an MCP server use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CredentialMode {
+    /// All callers share those of the server.
+    #[default]
+    Shared,
+    /// Everybody has an account of their own.
+    Person,
+    /// Everybody may have an account of their own; without one, those of the server are used.
+    PersonOrShared,
+}
+
+impl CredentialMode {
+    /// Returns whether all callers share one connection.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde needs")]
+    pub fn is_shared(&self) -> bool {
+        *self == Self::Shared
+    }
+
+    /// Parses the name used in JSON.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "shared" => Some(Self::Shared),
+            "person" => Some(Self::Person),
+            "person_or_shared" => Some(Self::PersonOrShared),
+            _ => None,
+        }
+    }
+}
 
 /// The configuration of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +77,9 @@ pub struct McpServer {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required))]
     pub policy: Policy,
+    /// Whose credentials its connections use.
+    #[serde(default, skip_serializing_if = "CredentialMode::is_shared")]
+    pub credentials: CredentialMode,
     /// A prefix for the names of its tools; empty keeps the names.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,
@@ -75,6 +111,7 @@ impl McpServer {
             enabled: true,
             accept_changes: false,
             policy: Policy::Allow,
+            credentials: CredentialMode::Shared,
             prefix: String::new(),
             timeout_ms: None,
             start_timeout_ms: None,
@@ -309,4 +346,53 @@ impl ServerState {
 /// Returns the key under which the OAuth tokens of a server are stored; credential names cannot contain `:`.
 pub fn login_key(id: &BundleSlug) -> String {
     format!("mcp:{id}")
+}
+
+/// Returns the key of an MCP server as a provider; names of providers cannot contain `:`.
+pub fn mcp_provider(id: &str) -> String {
+    format!("mcp:{id}")
+}
+
+/// Returns the providers whose accounts the connection of a person to an MCP server needs: those that its definition
+/// refers to, otherwise the server itself.
+pub fn providers_of_server(server: &McpServer) -> Vec<String> {
+    let texts: Vec<&String> = match &server.transport {
+        Transport::Stdio(program) => program.args.iter().chain(program.env.values()).collect(),
+        Transport::Http(http) => http.headers.values().chain([&http.url]).collect(),
+    };
+    let mut providers = Vec::new();
+    for text in texts {
+        for part in text.split("${").skip(1) {
+            let reference = part.split_once('}').map(|(reference, _)| reference.trim());
+            let Some(provider) = reference.and_then(provider_of) else { continue };
+            if !providers.iter().any(|known| known == provider) {
+                providers.push(provider.to_owned());
+            }
+        }
+    }
+    if providers.is_empty() && matches!(server.transport, Transport::Http(_)) {
+        providers.push(mcp_provider(server.id.as_str()));
+    }
+    providers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_needs_the_accounts_that_it_refers_to() {
+        let check = |header: Option<&str>, expected: &[&str]| {
+            let headers = header.map(|text| ("x-key".to_owned(), text.to_owned())).into_iter().collect();
+            let url = "https://a.test/mcp".to_owned();
+            let transport = Transport::Http(StreamableHttp { url, headers, oauth: None });
+            let id = BundleSlug::new("files").unwrap();
+            let server = McpServer::new(id, TenantId::default_tenant(), transport);
+            assert_eq!(providers_of_server(&server), expected, "{header:?}");
+        };
+        check(None, &["mcp:files"]);
+        check(Some("${TOKEN}"), &["mcp:files"]);
+        check(Some("Bearer ${account:one} ${ account:two }${account:one}"), &["one", "two"]);
+        check(Some("${account:never ends"), &["mcp:files"]);
+    }
 }

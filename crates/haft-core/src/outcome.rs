@@ -98,6 +98,8 @@ codes! {
     Template = "template", retry false;
 /// A secret that the tool uses does not exist, or its source does not return it.
     SecretMissing = "secret_missing", retry false;
+/// The person who calls has to connect an account first; `details` names the provider and the page.
+    CredentialRequired = "credential_required", retry false;
 /// A path is outside the allowed folder.
     PathEscapes = "path_escapes", retry false;
 /// The egress guard rejected the destination.

@@ -1,11 +1,16 @@
 //! Secrets: values that must not appear in output, logs or records.
 
+mod account;
 mod escape;
 mod external;
 mod search;
 
+pub use account::{
+    AccountId, AccountUser, Accounts, account_required, connect_path, grant_owner, provider_of,
+};
 pub use external::{
-    ExternalReference, ExternalSecretError, InvalidReference, SourceKind, check_path, missing_secret,
+    ExternalReference, ExternalSecretError, InvalidReference, SourceKind, check_path, check_provider_name,
+    missing_secret,
 };
 
 use std::borrow::Cow;
@@ -109,6 +114,11 @@ pub trait SecretSource: Send + Sync {
 
     /// Returns the store of refresh tokens; without one they are kept in memory.
     fn refresh_tokens(&self) -> Option<Arc<dyn RefreshTokens>> {
+        None
+    }
+
+    /// Returns the accounts of people, for `${account:NAME}`.
+    fn accounts(&self) -> Option<Arc<dyn Accounts>> {
         None
     }
 }

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use haft_core::BoxFuture;
+use haft_core::account::AccountUser;
 use haft_core::catalog::StoreError;
 use haft_core::executor::{CallContext, Executor as _};
 use haft_core::id::CallId;
@@ -24,7 +25,7 @@ use haft_core::secret::{GrantId, RefreshLock, RefreshTokens, Secret, SecretError
 use haft_core::spec::ToolSpec;
 use haft_definition::mcp_import::import;
 use haft_executors::egress::{Egress, EgressRules, OutgoingRequest};
-use haft_mcp::client::{Callback, ClientParts, McpClients, McpExecutor, McpServerStore};
+use haft_mcp::client::{BegunLogin, Callback, ClientParts, McpClients, McpExecutor, McpServerStore};
 use haft_sandbox::{EngineName, Sandbox, Settings};
 use http::{HeaderMap, Method};
 use serde_json::{Map, Value, json};
@@ -137,7 +138,8 @@ impl Person {
         if self.logins > MAX_LOGINS {
             return Err("too many logins".into());
         }
-        let url = self.clients.begin_login(&self.tenant, &self.id, "a person", REDIRECT).await?;
+        let everybody = AccountUser { tenant: self.tenant.clone(), actor: None };
+        let BegunLogin { url, data, .. } = self.clients.begin_login(&self.id, &everybody, REDIRECT).await?;
         let request = OutgoingRequest {
             method: Method::GET,
             url,
@@ -152,12 +154,12 @@ impl Person {
             back.query_pairs().find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
         };
         let callback = Callback {
-            state: get("state").unwrap_or_default(),
+            state: Secret::new(get("state").unwrap_or_default()),
             code: get("code").map(Secret::new),
             iss: get("iss"),
             error: get("error"),
         };
-        self.clients.finish_login(callback).await?;
+        self.clients.finish_login((&self.tenant, &self.id), &data, callback).await?;
         Ok(())
     }
 

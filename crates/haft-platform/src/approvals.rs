@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_core::approval::{Approval, ApprovalCause, ApprovalStatus, CannotDecide, Remember};
 use haft_core::call::CallRecord;
 use haft_core::id::{ApprovalId, CallId};
-use haft_core::outcome::ErrorCode;
+use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::policy::Approvers;
 use haft_core::principal::Principal;
 use haft_core::secret::scrub_text;
@@ -43,6 +43,23 @@ pub async fn preview(app: &Context, approval: &Approval) -> Option<String> {
     Some(text)
 }
 
+/// Returns whether an error is that of a call which is stored, and waits for a decision or an account.
+pub fn is_waiting(error: &ServiceError) -> bool {
+    let waits = matches!(error.code, ErrorCode::ApprovalRequired | ErrorCode::CredentialRequired);
+    let approval = error.details.as_ref().and_then(|details| details.get("approval_id"));
+    waits && error.call_id.is_some() && approval.is_some()
+}
+
+/// Returns whether the error of a call is that of one which is stored, and waits for a decision or an account.
+pub fn is_waiting_call(error: &CallError) -> bool {
+    error.code == ErrorCode::ApprovalRequired || is_waiting_for_account(error)
+}
+
+fn is_waiting_for_account(error: &CallError) -> bool {
+    let approval = error.details.as_ref().and_then(|details| details.get("approval_id"));
+    error.code == ErrorCode::CredentialRequired && approval.is_some()
+}
+
 /// Returns whether a caller may decide about a waiting call.
 pub fn may_decide(app: &Context, approval: &Approval, viewer: &Principal) -> bool {
     approval.status == ApprovalStatus::Waiting && check_approver(app, approval, viewer).is_ok()
@@ -64,7 +81,9 @@ pub fn seen_requester(identity: &Identity) -> Option<String> {
 fn approvers<'p>(policy: &'p Policy, approval: &Approval) -> Option<&'p Approvers> {
     match &approval.cause {
         ApprovalCause::Rule(rule) => policy.approvers(&approval.requested_by.tenant, rule),
-        ApprovalCause::RequiresConfirmation | ApprovalCause::ElevatedPolicy => None,
+        ApprovalCause::RequiresConfirmation | ApprovalCause::ElevatedPolicy | ApprovalCause::Account(_) => {
+            None
+        }
     }
 }
 

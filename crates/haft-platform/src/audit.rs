@@ -12,9 +12,9 @@ use std::sync::Arc;
 use haft_core::Timestamp;
 use haft_core::audit::AuditRecord;
 use haft_core::outcome::ErrorCode;
+use haft_core::principal::Principal;
 use haft_core::problem::excerpt;
-use haft_mcp::client::LoginResult;
-use haft_store::AuditLog;
+use haft_store::{AuditLog, PendingLogin};
 use uuid::Uuid;
 
 use crate::context::Context;
@@ -85,18 +85,22 @@ pub async fn run_recorded<T: Send + 'static>(
     run_detached(work).await
 }
 
-/// Records the end of a login to an MCP server, in the name of the principal that started it.
-pub async fn record_login(app: &Context, login: &LoginResult) {
+/// Records the end of a login at another server, in the name of the principal that began it.
+pub async fn record_login(app: &Context, login: &PendingLogin, browser: Option<&Principal>) {
+    let (action, target) = match (login.actor, login.provider.strip_prefix("mcp:")) {
+        (None, Some(server)) => ("mcp_server.logged_in", server),
+        _ => ("account.connected", login.provider.as_str()),
+    };
     let record = app.store().audit().new_record(AuditRecord {
         // The store sets both.
         id: Uuid::nil(),
         at: Timestamp::UNIX_EPOCH,
         tenant: login.tenant.clone(),
-        actor: login.by.clone(),
-        actor_id: None,
-        token_id: None,
-        action: "mcp_server.logged_in".to_owned(),
-        target: login.id.to_string(),
+        actor: login.requested_by.clone(),
+        actor_id: login.actor.map(|actor| actor.0),
+        token_id: browser.and_then(|browser| browser.token),
+        action: action.to_owned(),
+        target: target.to_owned(),
         outcome: SUCCESS.to_owned(),
         request_id: request_id::current().unwrap_or_default(),
     });

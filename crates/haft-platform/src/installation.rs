@@ -1,7 +1,7 @@
 //! An open installation: builds the [`Context`] of the capabilities and the services above it. No capability depends on it.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use haft_agent::model::{ModelEgress, ModelEgressError};
@@ -27,6 +27,7 @@ use haft_workspace::Limits;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
+use crate::account_source::AccountSource;
 use crate::artifact_host::ArtifactHost;
 use crate::attempt_limit::AttemptLimit;
 use crate::built_ins::{LateServices, install};
@@ -372,11 +373,18 @@ fn secrets(
     resources: &ExecutionResources,
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Secrets>, SourceSettingsError> {
-    Ok(Arc::new(Secrets {
+    let sources = SecretSources::open(&settings.secrets.sources, resources.processes.clone(), clock)?;
+    Ok(Arc::new_cyclic(|secrets: &Weak<Secrets>| Secrets {
         store: Arc::clone(store),
         environment: settings.secrets.environment.iter().cloned().collect(),
         access: Arc::clone(access),
-        sources: SecretSources::open(&settings.secrets.sources, resources.processes.clone(), clock)?,
+        sources,
+        accounts: Arc::new(AccountSource {
+            store: Arc::clone(store),
+            egress: resources.egress.clone(),
+            public_url: settings.mcp.public_url.clone(),
+            secrets: secrets.clone() as _,
+        }),
     }))
 }
 

@@ -11,6 +11,8 @@
 )]
 
 pub mod access;
+mod account_source;
+pub mod accounts;
 pub mod agents;
 pub mod answers;
 pub mod applications;

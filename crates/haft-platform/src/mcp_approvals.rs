@@ -60,9 +60,9 @@ impl ApprovalDesk for McpApprovals {
         })
     }
 
-    fn collect<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, ()> {
+    fn collect(&self, approval: ApprovalId) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            if let Err(error) = self.0.store().approvals().collect(approval.id).await {
+            if let Err(error) = self.0.store().approvals().collect(approval).await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "a decision stays to be picked up");
             }
         })

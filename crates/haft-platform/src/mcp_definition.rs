@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use haft_core::Timestamp;
+use haft_core::mcp::{CredentialMode, providers_of_server};
 use haft_core::mcp::{
     MAX_RESPONSE_BYTES, MAX_START_TIMEOUT, McpServer, OAuthClient, OAuthGrant, Stdio, StreamableHttp,
     Transport,
@@ -59,6 +60,8 @@ pub struct NewServer {
     accept_changes: bool,
     /// Who may call its tools: `allow`, `elevated` or `deny`.
     policy: Option<String>,
+    /// Whose credentials its connections use: `shared`, `person` or `person_or_shared`.
+    credentials: Option<String>,
     /// The timeout of a call, in milliseconds; progress of the tool restarts it. Default: 30000.
     timeout_ms: Option<u64>,
     /// How long the server may take to start, in milliseconds. Default: 120000.
@@ -154,6 +157,7 @@ impl NewServer {
             ToolName::new(&self.prefix).map_err(|error| format!("`prefix`: {error}"))?;
         }
         let policy = parse_policy(self.policy.as_deref())?;
+        let credentials = parse_credentials(self.credentials.as_deref())?;
         let timeout_ms = self.timeout_ms.map(check_timeout).transpose()?;
         let start_timeout_ms = self.start_timeout_ms.map(check_start_timeout).transpose()?;
         let max_response_bytes = self.max_response_bytes.map(check_response_limit).transpose()?;
@@ -184,10 +188,11 @@ impl NewServer {
             }
             _ => return Err("set either `command` or `url`".to_owned()),
         };
-        Ok(McpServer {
+        let server = McpServer {
             enabled: self.enabled,
             accept_changes: self.accept_changes,
             policy,
+            credentials,
             prefix: self.prefix,
             timeout_ms,
             start_timeout_ms,
@@ -195,8 +200,39 @@ impl NewServer {
             created_at: now,
             modified_at: now,
             ..McpServer::new(id, tenant, transport)
-        })
+        };
+        check_credentials(&server)?;
+        Ok(server)
     }
+}
+
+/// Parses whose credentials the connections to a server use; the default is `shared`.
+pub fn parse_credentials(text: Option<&str>) -> Result<CredentialMode, String> {
+    let Some(text) = text else { return Ok(CredentialMode::Shared) };
+    let message = "`credentials` must be `shared`, `person` or `person_or_shared`";
+    CredentialMode::parse(text).ok_or_else(|| message.to_owned())
+}
+
+/// Checks that there is a place for the credentials of a person.
+pub fn check_credentials(server: &McpServer) -> Result<(), String> {
+    if server.credentials.is_shared() {
+        return Ok(());
+    }
+    let providers = providers_of_server(server);
+    if providers.is_empty() {
+        let message = "a program with `credentials` other than `shared` needs a reference `${account:NAME}` in `env` or `args`";
+        return Err(message.to_owned());
+    }
+    let Transport::Http(http) = &server.transport else { return Ok(()) };
+    let has_token = http.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+    let is_client = http.oauth.as_ref().is_some_and(|oauth| oauth.grant == OAuthGrant::ClientCredentials);
+    let logs_in = providers.iter().any(|provider| provider.contains(':'));
+    if logs_in && (has_token || is_client) {
+        let message = "`credentials` other than `shared` needs a login of each person, or `${account:NAME}` in a header: \
+                       remove the `Authorization` header and the grant `client_credentials`";
+        return Err(message.to_owned());
+    }
+    Ok(())
 }
 
 /// Parses the policy for the tools of a server; the default is `allow`.

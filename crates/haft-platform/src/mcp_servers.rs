@@ -1,6 +1,6 @@
 //! MCP servers whose tools are used: adding, changing and deleting them, and reviewing their changed tools.
 
-use haft_core::mcp::{McpServer, Transport};
+use haft_core::mcp::{McpServer, Transport, mcp_provider};
 use haft_core::outcome::ErrorCode;
 use haft_core::redact;
 use haft_core::token::Role;
@@ -10,7 +10,10 @@ use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::mcp_definition::{check_response_limit, check_start_timeout, check_timeout, parse_policy};
+use crate::mcp_definition::{
+    check_credentials, check_response_limit, check_start_timeout, check_timeout, parse_credentials,
+    parse_policy,
+};
 
 /// Warns of values that look like credentials in clear, which other users of the machine may see.
 pub fn plain_credentials(server: &McpServer) -> Vec<String> {
@@ -80,6 +83,8 @@ pub struct ServerChange {
     pub enabled: Option<bool>,
     pub accept_changes: Option<bool>,
     pub policy: Option<String>,
+    /// Whose credentials its connections use.
+    pub credentials: Option<String>,
     pub timeout_ms: Option<Option<u64>>,
     pub start_timeout_ms: Option<Option<u64>>,
     /// Whether the program may use the network.
@@ -121,6 +126,10 @@ pub async fn update(
     if let Some(policy) = &change.policy {
         server.policy = parse_policy(Some(policy)).map_err(ServiceError::bad_request)?;
     }
+    if let Some(credentials) = &change.credentials {
+        server.credentials = parse_credentials(Some(credentials)).map_err(ServiceError::bad_request)?;
+        check_credentials(&server).map_err(ServiceError::bad_request)?;
+    }
     if let Some(timeout) = change.timeout_ms {
         server.timeout_ms = timeout.map(check_timeout).transpose().map_err(ServiceError::bad_request)?;
     }
@@ -154,6 +163,7 @@ pub async fn delete(app: &Context, identity: &Identity, id: &str) -> Result<(), 
     app.store().catalog().delete_mcp_server(identity.tenant.clone(), server.id).await?;
     app.mcp_clients().reload().await?;
     audit::note(identity, "mcp_server.delete", id);
+    app.store().approvals().provider_deleted(identity.tenant.clone(), &mcp_provider(id)).await?;
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use haft_core::BoxFuture;
+use haft_core::account::{Accounts, provider_of};
 use haft_core::name::TenantId;
 use haft_core::problem::excerpt;
 use haft_core::secret::{
@@ -17,6 +18,7 @@ use haft_store::Store;
 use serde_json::Value;
 
 use crate::access::Access;
+use crate::account_source::AccountSource;
 
 /// Stored credentials, then the configured environment variables, and the sources outside of haft.
 pub struct Secrets {
@@ -24,6 +26,7 @@ pub struct Secrets {
     pub environment: HashMap<String, Secret>,
     pub access: Arc<Access>,
     pub sources: SecretSources,
+    pub(crate) accounts: Arc<AccountSource>,
 }
 
 /// What a caller needs of a secret.
@@ -51,8 +54,16 @@ impl Secrets {
         value.cloned().ok_or_else(unknown)
     }
 
+    /// Returns the accounts of people.
+    pub(crate) fn account_source(&self) -> &AccountSource {
+        &self.accounts
+    }
+
     /// Returns why a secret cannot be read, as far as that is known without asking a source; `None` if it can.
     pub async fn missing(&self, tenant: &TenantId, name: &str) -> Result<Option<String>, SecretError> {
+        if let Some(provider) = provider_of(name) {
+            return self.missing_provider(tenant, provider).await;
+        }
         if ExternalReference::parse(name).is_some() {
             let checked = self.check(tenant, name);
             return Ok(checked.err().map(|error| format!("secret `{}`: {error}", excerpt(name, 100))));
@@ -70,6 +81,16 @@ impl Secrets {
             format!("secret `{name}` refers to `{}`: {error}", excerpt(&reference, 100))
         };
         Ok(checked.err().map(refers))
+    }
+
+    /// Returns why no account at a provider can be used, whoever calls; `None` if the provider is defined.
+    async fn missing_provider(&self, tenant: &TenantId, name: &str) -> Result<Option<String>, SecretError> {
+        let found = self.store.accounts().provider(tenant, name).await;
+        let found = found.map_err(|error| SecretError { name: name.to_owned(), source: Box::new(error) })?;
+        let missing = || {
+            format!("account provider `{name}` not found; define it with `PUT /api/account-providers/{name}`")
+        };
+        Ok(found.is_none().then(missing))
     }
 
     /// Returns the reference of `NAME.field` if `NAME` is stored and refers to a whole secret in Vault.
@@ -96,6 +117,7 @@ impl Secrets {
             SourceKind::Vault | SourceKind::File | SourceKind::Command => {
                 self.sources.check(tenant, &reference)
             }
+            SourceKind::Account => Err(ExternalSecretError::NotConfigured(SourceKind::Account)),
         }
     }
 
@@ -108,6 +130,8 @@ impl Secrets {
     ) -> Result<Secret, ExternalSecretError> {
         match (reference.kind, form) {
             (SourceKind::Environment, _) => self.external_variable(tenant, reference.path),
+            // The account of nobody: only calls have a person.
+            (SourceKind::Account, _) => Err(ExternalSecretError::NotConfigured(SourceKind::Account)),
             (SourceKind::Vault | SourceKind::File | SourceKind::Command, SecretForm::Text) => {
                 self.sources.secret(tenant, reference).await
             }
@@ -223,6 +247,10 @@ impl SecretSource for Secrets {
 
     fn refresh_tokens(&self) -> Option<Arc<dyn RefreshTokens>> {
         Some(Arc::new(self.store.vault().clone()))
+    }
+
+    fn accounts(&self) -> Option<Arc<dyn Accounts>> {
+        Some(Arc::clone(&self.accounts) as _)
     }
 }
 

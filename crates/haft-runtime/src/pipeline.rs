@@ -8,6 +8,7 @@
 //! A call that waits, for approval or in the queue, is a row: it holds no permit and no task. When it runs, on whatever
 //! node, it passes the same steps again.
 
+mod account;
 mod admission;
 mod approved;
 mod bound;
@@ -290,7 +291,9 @@ impl Pipeline {
         target: CallTarget,
         request: Request,
     ) -> Result<CompletedCall, CallError> {
+        let waits = request.waits_for_account;
         let checked = self.check(target, request).await?;
+        let checked = self.check_account(checked, waits).await?;
         if checked.needs_approval.is_none() && !checked.draft.has_idempotency_key() {
             return self.run(self.admit(checked).await?).await;
         }
@@ -321,6 +324,7 @@ impl Pipeline {
         request: Request,
     ) -> Result<CompletedCall, CallError> {
         let checked = self.check(target, request).await?;
+        let checked = self.check_account(checked, true).await?;
         let pipeline = Arc::clone(self);
         // In a task of its own, so that a client that disconnects does not stop between two steps.
         let task = tokio::spawn(async move {

@@ -80,6 +80,7 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::ReadOnly
         | ErrorCode::PolicyDenied
         | ErrorCode::ApprovalDenied
+        | ErrorCode::CredentialRequired
         | ErrorCode::ApprovalRequired => StatusCode::FORBIDDEN,
         ErrorCode::NotFound => StatusCode::NOT_FOUND,
         ErrorCode::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
@@ -120,7 +121,7 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let Self(error) = self;
-        let waits = error.code == ErrorCode::ApprovalRequired && error.call_id.is_some();
+        let waits = haft_platform::approvals::is_waiting(&error);
         // Without a stored call there is nothing to wait for.
         let status = if waits { StatusCode::ACCEPTED } else { status(error.code) };
         let approval =

@@ -22,13 +22,13 @@ use crate::mcp::Mcp;
 use crate::query::QueryParameters;
 use crate::routes::mcp::McpState;
 use crate::routes::{
-    agents, applications, apply, approval_grants, approvals, audit_log, authorize_page, bundle_publish,
-    bundle_tools, bundles, call_histogram, calls, chat_answers, chats, credentials, definitions, deliveries,
-    device_oauth, device_page, events, examples, groups, health, import, import_items, import_registry,
-    installation, invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, models, oauth, people,
-    pipeline_documents, pipelines, policy, policy_explain, render, resource_routes, revisions, runs, scim, search,
-    sessions, sign_on, sign_on_pages, stats, tenants, test, token_rates, tokens, tool, tools, toolsets, usage,
-    validate, webhooks, workspace_files, workspaces,
+    account_providers, accounts, agents, applications, apply, approval_grants, approvals, audit_log,
+    authorize_page, bundle_publish, bundle_tools, bundles, call_histogram, calls, chat_answers, chats, credentials,
+    definitions, deliveries, device_oauth, device_page, events, examples, groups, health, import, import_items,
+    import_registry, installation, invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, models,
+    oauth, people, pipeline_documents, pipelines, policy, policy_explain, render, resource_routes, revisions, runs,
+    scim, search, sessions, sign_on, sign_on_pages, stats, tenants, test, token_rates, tokens, tool, tools,
+    toolsets, usage, validate, webhooks, workspace_files, workspaces,
 };
 use crate::{audit_layer, docs, document, openai, schemas, socket, ui};
 use haft_platform::Installation;
@@ -209,6 +209,11 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(apply::export))
         .routes(routes!(credentials::list))
         .routes(routes!(credentials::get, credentials::put, credentials::delete))
+        .routes(routes!(accounts::list))
+        .routes(routes!(accounts::put, accounts::revoke))
+        .routes(routes!(accounts::connect))
+        .routes(routes!(account_providers::list))
+        .routes(routes!(account_providers::put, account_providers::delete))
         .routes(routes!(key::rotate))
         .routes(routes!(tenants::list, tenants::create))
         .routes(routes!(tenants::get, tenants::patch, tenants::delete))
@@ -255,6 +260,7 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(events::stream))
         .merge(explanations())
         .routes(routes!(mcp_logins::callback))
+        .routes(routes!(accounts::callback))
 }
 
 /// Returns the routes that say what would happen to a call or a login.

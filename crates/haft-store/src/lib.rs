@@ -5,6 +5,7 @@
 //! index. Scaled out, PostgreSQL is the source of truth and there are no files. Both use the same statements.
 
 mod access;
+mod accounts;
 mod approvals;
 mod audit;
 mod audit_log;
@@ -45,6 +46,7 @@ pub use access::{
     MembersChange, SignOnAssignment, SignOnLogin, SignOnLoginStart, SignOnPerson, SignOnResult, StoredCode,
     TokenRotation,
 };
+pub use accounts::{PendingLogin, PendingLoginStart, StoredAccounts};
 pub use approvals::{ApprovalDecision, ApprovalQuery, StoredApprovals};
 pub use audit_log::AuditLog;
 pub use blobs::{BlobSettings, Blobs};

@@ -9,6 +9,7 @@ use haft_core::catalog::StoreError;
 use haft_core::retrieval::PipelineDefinition;
 
 use crate::access::Access;
+use crate::accounts::StoredAccounts;
 use crate::approvals::StoredApprovals;
 use crate::audit_log::AuditLog;
 use crate::catalog::Catalog;
@@ -28,6 +29,7 @@ use crate::workspaces::Workspaces;
 pub(crate) struct Reaper {
     pub(crate) db: Arc<Database>,
     pub(crate) access: Access,
+    pub(crate) accounts: StoredAccounts,
     pub(crate) approvals: StoredApprovals,
     pub(crate) audit: AuditLog,
     pub(crate) calls: Calls,
@@ -56,6 +58,7 @@ impl Reaper {
         self.audit.reap().await.map_err(failed_to("remove old audit records"))?;
         self.access.reap_logins().await.map_err(failed_to("remove expired sessions"))?;
         self.access.reap_applications().await.map_err(failed_to("remove old applications"))?;
+        self.accounts.reap().await.map_err(failed_to("remove expired logins"))?;
         self.webhooks.reap().await.map_err(failed_to("remove old deliveries to webhooks"))?;
         self.tenants.reap_deleted().await?;
         self.catalog.state.reap_history().await?;

@@ -10,6 +10,7 @@ use haft_core::retrieval::PipelineDefinition;
 use tokio::sync::Mutex;
 
 use crate::access::Access;
+use crate::accounts::StoredAccounts;
 use crate::approvals::StoredApprovals;
 use crate::audit_log::AuditLog;
 use crate::catalog::Catalog;
@@ -47,6 +48,7 @@ const DATABASE_FILE: &str = "haft.db";
 pub struct Store {
     pub(crate) db: Arc<Database>,
     access: Access,
+    accounts: StoredAccounts,
     approvals: StoredApprovals,
     audit: AuditLog,
     pub(crate) calls: Calls,
@@ -141,10 +143,11 @@ impl Store {
         let tenants = Tenants::new(&changes);
         let (approvals, chats) = (StoredApprovals::new(&db, &calls), Chats::new(&db, &runs));
         let (limits, workspaces) = (Limits::new(&db, &ledger.usage), Workspaces::new(&db));
-        let audit = AuditLog::new(&db);
+        let (audit, accounts) = (AuditLog::new(&db), StoredAccounts::new(&db, &vault));
         let reaper = Reaper {
             db: Arc::clone(&db),
             access: access.clone(),
+            accounts: accounts.clone(),
             approvals: approvals.clone(),
             audit: audit.clone(),
             calls: calls.clone(),
@@ -162,6 +165,7 @@ impl Store {
             documents: Documents::new(&db),
             db,
             access,
+            accounts,
             approvals,
             audit,
             calls,
@@ -183,6 +187,11 @@ impl Store {
     /// Returns the access tokens, sessions and login links.
     pub fn access(&self) -> &Access {
         &self.access
+    }
+
+    /// Returns the accounts of people at providers.
+    pub fn accounts(&self) -> &StoredAccounts {
+        &self.accounts
     }
 
     /// Returns the approvals that calls need.

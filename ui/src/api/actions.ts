@@ -94,6 +94,15 @@ export const credentials = {
   remove: (name: string, force: boolean) => data(client.DELETE('/credentials/{name}', { params: { path: { name }, query: { force } } })),
 };
 
+const provider = (value: string) => ({ path: { provider: value } });
+
+export const accounts = {
+  putKey: (name: string, key: string) => data(client.PUT('/accounts/{provider}', { params: provider(name), body: { api_key: key } })),
+  /** Begins a login; the person opens the address. */
+  connect: (name: string) => data(client.POST('/accounts/{provider}/connect', { params: provider(name) })),
+  revoke: (name: string) => data(client.DELETE('/accounts/{provider}', { params: provider(name) })),
+};
+
 export const tokens = {
   create: (token: Partial<NewToken> & { name: string }) => data(client.POST('/tokens', { body: token as NewToken })),
   rotate: (token: string, grace?: string) =>

@@ -17,6 +17,7 @@ export const keys = {
   serverChanges: (id: string) => ['servers', 'one', id, 'changes'] as const,
   policy: (scope: string) => ['policy', scope] as const,
   credentials: ['credentials'] as const,
+  accounts: ['accounts'] as const,
   tokens: ['tokens'] as const,
   tenants: ['tenants'] as const,
   limits: ['limits'] as const,

@@ -208,6 +208,11 @@ export const credentialsQuery = queryOptions({
   queryFn: async () => (await data(client.GET('/credentials', { params: { query: { page_size: 500 } } }))).credentials,
 });
 
+export const accountsQuery = queryOptions({
+  queryKey: keys.accounts,
+  queryFn: async () => (await data(client.GET('/accounts'))).accounts,
+});
+
 export const tokensQuery = queryOptions({
   queryKey: keys.tokens,
   queryFn: async () => (await data(client.GET('/tokens', { params: { query: { page_size: 500 } } }))).tokens,

@@ -20,6 +20,7 @@ export type CallHistogram = Schemas['CallHistogram'];
 export type CallStatus = Schemas['CallStatus'];
 export type Application = Schemas['ApplicationView'];
 export type CreatedToken = Schemas['CreatedToken'];
+export type Connectable = Schemas['ConnectableView'];
 export type Credential = Schemas['CredentialView'];
 export type CredentialBody = Schemas['CredentialBody'];
 export type CurlImport = Schemas['CurlImportBody'];

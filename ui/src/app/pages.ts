@@ -1,7 +1,7 @@
 /** All pages: address, place in the navigation, who sees them. */
 import {
   IconActivity, IconAdjustments, IconApps, IconBook2, IconBox, IconBuilding, IconChefHat, IconCode, IconFileImport, IconFileSearch, IconFolders, IconGauge, IconHandStop, IconHeartbeat,
-  IconHome, IconKey, IconListDetails, IconLogin2, IconMessages, IconPackage, IconPlugConnected, IconRobot, IconServer2, IconShieldLock, IconTimeline, IconTool, IconTicket, IconUser, IconUsersGroup, IconUserCog, IconWebhook, type Icon,
+  IconHome, IconKey, IconLink, IconListDetails, IconLogin2, IconMessages, IconPackage, IconPlugConnected, IconRobot, IconServer2, IconShieldLock, IconTimeline, IconTool, IconTicket, IconUser, IconUsersGroup, IconUserCog, IconWebhook, type Icon,
 } from '@tabler/icons-react';
 import { hasRole, isPerson } from '@/api/session';
 import type { Role, Session } from '@/api/types';
@@ -29,6 +29,7 @@ export const PAGES: PageEntry[] = [
   { to: '/runs', label: 'nav.runs', icon: IconTimeline, go: 'u' },
   { to: '/servers', label: 'nav.servers', icon: IconServer2, go: 's' },
   { to: '/connect', label: 'nav.connect', icon: IconPlugConnected, go: 'n' },
+  { to: '/accounts', label: 'nav.accounts', icon: IconLink },
   { to: '/agents', label: 'nav.agents', icon: IconRobot, section: 'nav.section.build', go: 'e' },
   { to: '/retrieval', label: 'nav.retrieval', icon: IconFileSearch, section: 'nav.section.build', go: 'l' },
   { to: '/artifacts', label: 'nav.artifacts', icon: IconCode, section: 'nav.section.build', go: 'd' },

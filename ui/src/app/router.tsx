@@ -39,6 +39,7 @@ const routes = [
   page('/import', () => import('@/features/import'), 'ImportPage'),
   page('/recipes', () => import('@/features/recipes'), 'RecipesPage'),
   page('/policy', () => import('@/features/policy'), 'PolicyPage'),
+  page('/accounts', () => import('@/features/accounts'), 'AccountsPage'),
   page('/limits', () => import('@/features/limits'), 'LimitsPage'),
   page('/audit', () => import('@/features/audit'), 'AuditPage'),
   page('/credentials', () => import('@/features/admin'), 'CredentialsPage'),

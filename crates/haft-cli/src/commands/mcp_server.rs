@@ -138,6 +138,9 @@ pub(crate) struct Add {
     /// Who may call its tools
     #[arg(long, value_parser = ["allow", "elevated", "deny"])]
     policy: Option<String>,
+    /// Whose credentials its connections use
+    #[arg(long, value_parser = ["shared", "person", "person_or_shared"])]
+    credentials: Option<String>,
     /// Accept changed tools without review
     #[arg(long)]
     accept_changes: bool,
@@ -167,6 +170,9 @@ pub(crate) struct Update {
     /// Who may call its tools
     #[arg(long, value_parser = ["allow", "elevated", "deny"])]
     policy: Option<String>,
+    /// Whose credentials its connections use
+    #[arg(long, value_parser = ["shared", "person", "person_or_shared"])]
+    credentials: Option<String>,
     /// Accept changed tools without review
     #[arg(long)]
     accept_changes: bool,
@@ -191,6 +197,7 @@ impl Update {
             ("network", switch(self.network, self.no_network).map(Value::from)),
             ("accept_changes", switch(self.accept_changes, self.review_changes).map(Value::from)),
             ("policy", self.policy.clone().map(Value::from)),
+            ("credentials", self.credentials.clone().map(Value::from)),
             ("timeout_ms", self.timeout.map(Value::from)),
             ("start_timeout_ms", self.start_timeout.map(Value::from)),
             ("max_response_bytes", self.max_response_bytes.map(Value::from)),
@@ -244,6 +251,7 @@ impl Add {
             workspace,
             prefix,
             policy,
+            credentials,
             accept_changes,
             timeout,
             start_timeout,
@@ -271,6 +279,7 @@ impl Add {
         }
         body.insert("prefix".to_owned(), json!(prefix.unwrap_or_default()));
         body.insert("policy".to_owned(), json!(policy));
+        body.insert("credentials".to_owned(), json!(credentials));
         body.insert("accept_changes".to_owned(), json!(accept_changes));
         body.insert("timeout_ms".to_owned(), json!(timeout));
         body.insert("start_timeout_ms".to_owned(), json!(start_timeout));

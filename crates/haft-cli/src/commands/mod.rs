@@ -1,5 +1,6 @@
 //! One command per file.
 
+pub(crate) mod account;
 mod actor;
 pub(crate) mod agent;
 pub(crate) mod application;

@@ -8,6 +8,8 @@ use crate::problem::excerpt;
 
 /// The maximum length of a reference, in characters.
 const MAX_LENGTH: usize = 512;
+/// The maximum length of the name of a provider of accounts, in characters.
+const MAX_PROVIDER: usize = 64;
 /// The maximum length of the name of a command or a variable, in characters.
 const MAX_NAME: usize = 128;
 
@@ -22,11 +24,13 @@ pub enum SourceKind {
     Environment,
     /// The output of a command.
     Command,
+    /// The account of the person who calls.
+    Account,
 }
 
 impl SourceKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Vault, Self::File, Self::Environment, Self::Command];
+    pub const ALL: [Self; 5] = [Self::Vault, Self::File, Self::Environment, Self::Command, Self::Account];
 
     /// Returns the text before the colon of a reference.
     pub const fn scheme(self) -> &'static str {
@@ -35,6 +39,7 @@ impl SourceKind {
             Self::File => "file",
             Self::Environment => "env",
             Self::Command => "cmd",
+            Self::Account => "account",
         }
     }
 
@@ -45,6 +50,7 @@ impl SourceKind {
             Self::File => "secrets.files.directory",
             Self::Environment => "secrets.environment",
             Self::Command => "secrets.commands",
+            Self::Account => "/api/account-providers",
         }
     }
 }
@@ -89,6 +95,7 @@ impl<'a> ExternalReference<'a> {
         match kind {
             SourceKind::Vault | SourceKind::File => check_path(path)?,
             SourceKind::Environment | SourceKind::Command => check_name(path)?,
+            SourceKind::Account => check_provider_name(path)?,
         }
         Ok(Self { kind, path, key })
     }
@@ -122,6 +129,15 @@ fn check_name(name: &str) -> Result<(), &'static str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if name.is_empty() || name.chars().count() > MAX_NAME || !name.chars().all(is_plain) {
         return Err("the name must have 1 to 128 letters, digits, `_`, `-` and `.`");
+    }
+    Ok(())
+}
+
+/// Checks the name of a provider of accounts.
+pub fn check_provider_name(name: &str) -> Result<(), &'static str> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
+    if name.is_empty() || name.len() > MAX_PROVIDER || !name.chars().all(is_plain) {
+        return Err("expected 1 to 64 lower-case letters, digits, `_` and `-`");
     }
     Ok(())
 }
@@ -290,6 +306,22 @@ pub fn missing_secret(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_providers() {
+        let long = "x".repeat(65);
+        for (name, is_valid) in [
+            ("github", true),
+            ("git-hub_2", true),
+            ("", false),
+            ("GitHub", false),
+            ("mcp:github", false),
+            ("a/b", false),
+            (&*long, false),
+        ] {
+            assert_eq!(check_provider_name(name).is_ok(), is_valid, "{name}");
+        }
+    }
 
     fn check(text: &str, expected: &str) {
         let shown = match ExternalReference::parse(text) {

@@ -58,7 +58,7 @@ impl SecretSources {
             SourceKind::Vault => self.vault.as_ref().ok_or(not_configured)?.check(tenant, reference.path),
             SourceKind::File => self.files.as_ref().ok_or(not_configured)?.check(tenant),
             SourceKind::Command => self.commands.check(tenant, reference.path),
-            SourceKind::Environment => Err(not_configured),
+            SourceKind::Environment | SourceKind::Account => Err(not_configured),
         }
     }
 

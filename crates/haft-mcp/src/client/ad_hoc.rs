@@ -47,15 +47,7 @@ pub(super) struct AdHocConnections {
 
 impl AdHocConnections {
     pub(super) fn new(parts: &ClientParts) -> Self {
-        let parts = ClientParts {
-            sandbox: parts.sandbox.clone(),
-            egress: parts.egress.clone(),
-            secrets: Arc::clone(&parts.secrets),
-            store: Arc::new(NoStore),
-            // The list is not used.
-            poll_interval: Duration::from_hours(24),
-        };
-        Self { parts: Arc::new(parts), connections: Mutex::default() }
+        Self { parts: Arc::new(quiet_parts(parts)), connections: Mutex::default() }
     }
 
     /// Returns the connection to a server, opening it if needed.
@@ -82,6 +74,18 @@ impl AdHocConnections {
         let connection = Arc::new(Connection::open(server, &self.parts));
         connections.insert(key, (Arc::clone(&connection), now));
         Ok(connection)
+    }
+}
+
+/// Returns the dependencies of connections whose lists of tools are not stored.
+pub(super) fn quiet_parts(parts: &ClientParts) -> ClientParts {
+    ClientParts {
+        sandbox: parts.sandbox.clone(),
+        egress: parts.egress.clone(),
+        secrets: Arc::clone(&parts.secrets),
+        store: Arc::new(NoStore),
+        // The list is not used.
+        poll_interval: Duration::from_hours(24),
     }
 }
 

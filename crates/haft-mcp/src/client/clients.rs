@@ -7,18 +7,23 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use haft_core::BoxFuture;
+use haft_core::account::{AccountUser, Accounts};
 use haft_core::catalog::StoreError;
+use haft_core::id::ActorId;
+use haft_core::mcp::{CredentialMode, mcp_provider, providers_of_server};
 use haft_core::mcp::{ListedTool, McpServer, ServerState};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::{CallError, ErrorCode};
-use haft_core::secret::SecretSource;
+use haft_core::secret::{Secret, SecretSource};
 use haft_executors::egress::Egress;
 use haft_sandbox::Sandbox;
 use url::Url;
 
 use super::ad_hoc::AdHocConnections;
 use super::connection::Connection;
-use super::oauth::{self, Callback, LoginResult, LoginStore, OAuthError, PendingLogins};
+use super::endpoint;
+use super::oauth::{self, BegunLogin, Callback, LoginStore, OAuthError};
+use super::personal::PersonalConnections;
 use super::workspace_program::WorkspacePrograms;
 
 /// Stores the configuration of servers and the tools that they list.
@@ -54,7 +59,7 @@ pub struct McpClients {
     parts: Arc<ClientParts>,
     pub(super) ad_hoc: AdHocConnections,
     pub(super) workspace_programs: WorkspacePrograms,
-    pending_logins: PendingLogins,
+    personal: PersonalConnections,
     connections: RwLock<HashMap<Key, Arc<Connection>>>,
     /// Held while a configuration is read and applied, so that an older one is never applied last.
     reload_lock: tokio::sync::Mutex<()>,
@@ -68,8 +73,8 @@ impl McpClients {
         Self {
             ad_hoc: AdHocConnections::new(&parts),
             workspace_programs: WorkspacePrograms::default(),
+            personal: PersonalConnections::new(&parts),
             parts: Arc::new(parts),
-            pending_logins: PendingLogins::default(),
             connections: RwLock::default(),
             reload_lock: tokio::sync::Mutex::default(),
             connects_all: AtomicBool::new(false),
@@ -140,6 +145,7 @@ impl McpClients {
         let keys: HashSet<Key> =
             servers.iter().map(|server| (server.tenant.clone(), server.id.clone())).collect();
         self.connections.write().unwrap_or_else(PoisonError::into_inner).retain(|key, _| keys.contains(key));
+        self.personal.sweep(&servers);
         for server in servers {
             if self.connects_all.load(Ordering::Acquire)
                 || self.connection(&server.tenant, &server.id).is_some()
@@ -167,53 +173,116 @@ impl McpClients {
         self.connection(tenant, id).ok_or_else(|| not_connected(id, "disabled"))
     }
 
-    /// Begins a login and returns the URL that a person has to open. The callback has to reach
-    /// [`McpClients::finish_login`] of the same process within ten minutes.
+    /// Returns the connection that a call of somebody uses, and whose accounts it uses: those of that person, or none.
+    pub(super) async fn connect_for(
+        &self,
+        user: &AccountUser,
+        id: &BundleSlug,
+    ) -> Result<UsedConnection, CallError> {
+        let shared = self.connect(&user.tenant, id).await?;
+        let mode = shared.credentials();
+        if mode.is_shared() {
+            return Ok(UsedConnection { connection: shared, person: None });
+        }
+        let versions = match self.account_versions(user, &shared.server()).await {
+            Ok(versions) => versions,
+            Err(error)
+                if error.code == ErrorCode::CredentialRequired && mode == CredentialMode::PersonOrShared =>
+            {
+                return Ok(UsedConnection { connection: shared, person: None });
+            }
+            Err(error) => return Err(error),
+        };
+        // Without an actor, all that the server needs is shared.
+        let Some(actor) = user.actor else { return Ok(UsedConnection { connection: shared, person: None }) };
+        let connection = self.personal.connection(&self.parts, &shared, (user, actor), versions);
+        Ok(UsedConnection { connection, person: Some(user.clone()) })
+    }
+
+    /// Returns the versions of the accounts that the connection of somebody needs.
+    async fn account_versions(&self, user: &AccountUser, server: &McpServer) -> Result<Vec<i64>, CallError> {
+        let accounts = self.accounts()?;
+        let mut versions = Vec::new();
+        for provider in providers_of_server(server) {
+            let version = accounts.version(user, &provider).await?;
+            versions.push(version.ok_or_else(|| accounts.required(user, &provider))?);
+        }
+        Ok(versions)
+    }
+
+    fn accounts(&self) -> Result<Arc<dyn Accounts>, CallError> {
+        let accounts = self.parts.secrets.accounts();
+        accounts.ok_or_else(|| CallError::internal("this program has no accounts of people"))
+    }
+
+    /// Notes that a server no longer accepts the login of a person; returns the error of the call.
+    pub(super) async fn login_rejected(&self, user: &AccountUser, id: &BundleSlug) -> CallError {
+        let provider = mcp_provider(id.as_str());
+        match self.accounts() {
+            Ok(accounts) => {
+                accounts.expire(user, &provider).await;
+                accounts.required(user, &provider)
+            }
+            Err(error) => error,
+        }
+    }
+
+    /// Closes the connections of a person.
+    pub fn close_person(&self, tenant: &TenantId, actor: ActorId) {
+        self.personal.close(tenant, actor);
+    }
+
+    /// Begins a login to a server: the shared one, or that of a person.
     pub async fn begin_login(
         &self,
-        tenant: &TenantId,
         id: &BundleSlug,
-        by: &str,
+        user: &AccountUser,
         redirect: &str,
-    ) -> Result<Url, OAuthError> {
+    ) -> Result<BegunLogin, OAuthError> {
         let redirect = Url::parse(redirect)
             .map_err(|error| OAuthError::Configuration(format!("invalid redirect URL: {error}")))?;
-        let connection = self.connect(tenant, id).await;
+        let connection = self.connect(&user.tenant, id).await;
         let connection = connection.map_err(|error| OAuthError::Configuration(error.message))?;
         let Some(auth) = connection.auth().await else {
             let message = "no login needed: the server is a program, or its headers contain a token";
             return Err(OAuthError::Configuration(message.to_owned()));
         };
-        let store = self.login_store(&connection.server());
-        let login_for = (tenant.clone(), id.clone(), by.to_owned());
-        oauth::begin(&self.pending_logins, login_for, auth, store, redirect).await
+        let store = endpoint::login_store(&self.parts, &connection.server(), user);
+        oauth::begin(&Arc::new(auth.with_store(store)), &redirect).await
     }
 
-    /// Completes a login with the callback and reconnects the server.
-    pub async fn finish_login(&self, callback: Callback) -> Result<LoginResult, OAuthError> {
-        let pending = self.pending_logins.take(&callback.state)?;
-        let result =
-            LoginResult { tenant: pending.tenant.clone(), id: pending.id.clone(), by: pending.by.clone() };
-        oauth::finish(pending, callback).await?;
-        self.reconnect(&result.tenant, &result.id);
-        Ok(result)
+    /// Completes the shared login to a server and reconnects it.
+    pub async fn finish_login(
+        &self,
+        (tenant, id): (&TenantId, &BundleSlug),
+        data: &Secret,
+        callback: Callback,
+    ) -> Result<(), OAuthError> {
+        let store = LoginStore::shared((tenant, id), self.parts.secrets.refresh_tokens());
+        oauth::finish(&self.parts.egress, &store, data, callback).await?;
+        self.reconnect(tenant, id);
+        Ok(())
     }
 
-    /// Deletes the login to a server and the client registered for it; returns whether there was one.
+    /// Deletes the shared login to a server and the client registered for it; returns whether there was one.
     pub async fn logout(&self, server: &McpServer) -> Result<bool, OAuthError> {
-        let existed = self.login_store(server).delete().await?;
+        let store = LoginStore::shared((&server.tenant, &server.id), self.parts.secrets.refresh_tokens());
+        let existed = store.delete().await?;
         self.reconnect(&server.tenant, &server.id);
         Ok(existed)
-    }
-
-    fn login_store(&self, server: &McpServer) -> LoginStore {
-        LoginStore::new(server, self.parts.secrets.refresh_tokens())
     }
 
     fn connection(&self, tenant: &TenantId, id: &BundleSlug) -> Option<Arc<Connection>> {
         let key = (tenant.clone(), id.clone());
         self.connections.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
     }
+}
+
+/// The connection of a call.
+pub(super) struct UsedConnection {
+    pub(super) connection: Arc<Connection>,
+    /// Whose accounts it uses; `None` if it is shared.
+    pub(super) person: Option<AccountUser>,
 }
 
 pub(super) fn not_connected(id: &dyn Display, why: &str) -> CallError {

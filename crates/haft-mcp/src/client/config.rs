@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use haft_core::account::{self, AccountUser};
 use haft_core::implementation::Notation;
 use haft_core::mcp::Transport;
-use haft_core::name::TenantId;
 use haft_core::redact::CredentialLiteral;
 use haft_core::secret::{Secret, SecretSource, scrub_text};
 use haft_template::{EscapeContext, Scope, Template, Values};
@@ -13,7 +13,7 @@ use serde_json::Map;
 
 /// Substitutes `${NAME}` in texts and remembers the values, so that no error shows them.
 pub(super) struct ConfigRenderer<'a> {
-    tenant: &'a TenantId,
+    user: AccountUser,
     source: &'a Arc<dyn SecretSource>,
     used: Vec<Secret>,
     /// Literals that may be credentials.
@@ -21,8 +21,9 @@ pub(super) struct ConfigRenderer<'a> {
 }
 
 impl<'a> ConfigRenderer<'a> {
-    pub(super) fn new(tenant: &'a TenantId, source: &'a Arc<dyn SecretSource>) -> Self {
-        Self { tenant, source, used: Vec::new(), guessed: Vec::new() }
+    /// Renders for a person, whose accounts are then used, or for all callers.
+    pub(super) fn new(user: AccountUser, source: &'a Arc<dyn SecretSource>) -> Self {
+        Self { user, source, used: Vec::new(), guessed: Vec::new() }
     }
 
     /// Substitutes the secrets of a text; an error names the field and the missing secret.
@@ -38,11 +39,10 @@ impl<'a> ConfigRenderer<'a> {
             .map_err(|error| invalid(error.to_string()))?;
         let mut secrets = BTreeMap::new();
         for name in template.secrets() {
-            let found = self.source.secret(self.tenant, name).await;
-            let secret = found.map_err(|error| invalid(format!("{error}: {}", error.source)))?;
-            let secret = secret.ok_or_else(|| {
-                invalid(format!("secret `{name}` not found; store it with `haft secret set {name}`"))
-            })?;
+            let secret = match account::provider_of(name) {
+                Some(provider) => self.account(provider).await.map_err(invalid)?,
+                None => self.secret(name).await.map_err(invalid)?,
+            };
             self.used.extend(secret.lines());
             self.used.push(secret.clone());
             secrets.insert(name, secret);
@@ -51,6 +51,17 @@ impl<'a> ConfigRenderer<'a> {
         let values = Values { args: &empty, steps: &empty, secrets: &secrets, version: "" };
         let rendered = template.render(escape, &values).map_err(|error| invalid(error.to_string()))?;
         Ok(rendered.text)
+    }
+
+    async fn secret(&self, name: &str) -> Result<Secret, String> {
+        let found = self.source.secret(&self.user.tenant, name).await;
+        let secret = found.map_err(|error| format!("{error}: {}", error.source))?;
+        secret.ok_or_else(|| format!("secret `{name}` not found; store it with `haft secret set {name}`"))
+    }
+
+    async fn account(&self, provider: &str) -> Result<Secret, String> {
+        let accounts = self.source.accounts().ok_or("this program has no accounts of people")?;
+        accounts.value(&self.user, provider).await.map_err(|error| error.message)
     }
 
     /// Also hides literals of the configuration that look like credentials.

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use haft_core::account::AccountUser;
 use haft_core::backoff::Backoff;
+use haft_core::mcp::CredentialMode;
 use haft_core::mcp::{McpServer, Phase, ServerState, Transport};
 use haft_core::problem::excerpt;
 use haft_sandbox::Running;
@@ -124,6 +126,8 @@ pub(super) enum LinkError {
     NotConnected(String),
     /// The egress guard denies the server.
     Denied(String),
+    /// The server requires a login.
+    NeedsAuth(String),
 }
 
 /// An initialized connection.
@@ -138,6 +142,12 @@ struct Session {
 impl Connection {
     /// Opens a connection and keeps it open until dropped.
     pub(super) fn open(server: McpServer, parts: &Arc<ClientParts>) -> Self {
+        let user = AccountUser { tenant: server.tenant.clone(), actor: None };
+        Self::open_for(server, parts, user)
+    }
+
+    /// Opens a connection with the accounts of a person.
+    pub(super) fn open_for(server: McpServer, parts: &Arc<ClientParts>, user: AccountUser) -> Self {
         let state = ServerState { phase: pending_phase(&server.transport), ..ServerState::disconnected() };
         let shared = Arc::new(Shared {
             server: Mutex::new(server.clone()),
@@ -149,7 +159,7 @@ impl Connection {
             auth: Mutex::default(),
             is_denied: AtomicBool::new(false),
         });
-        let task = ConnectionTask { server, parts: Arc::clone(parts), shared: Arc::clone(&shared) };
+        let task = ConnectionTask { server, user, parts: Arc::clone(parts), shared: Arc::clone(&shared) };
         let task = AbortOnDropHandle::new(tokio::spawn(task.run()));
         Self { shared, _task: task }
     }
@@ -157,6 +167,11 @@ impl Connection {
     /// Returns the configuration of the server.
     pub(super) fn server(&self) -> McpServer {
         self.shared.server()
+    }
+
+    /// Returns whose credentials the connections to the server use.
+    pub(super) fn credentials(&self) -> CredentialMode {
+        self.shared.server.lock().unwrap_or_else(PoisonError::into_inner).credentials
     }
 
     /// Applies a configuration with the same transport and message limit; returns `false` where they differ. Settings of
@@ -207,7 +222,10 @@ impl Connection {
             if self.shared.is_denied.load(Ordering::Relaxed) {
                 return Err(LinkError::Denied(why()));
             }
-            if state.phase == Phase::NeedsAuth || state.failures >= CIRCUIT_BREAKER_FAILURES {
+            if state.phase == Phase::NeedsAuth {
+                return Err(LinkError::NeedsAuth(why()));
+            }
+            if state.failures >= CIRCUIT_BREAKER_FAILURES {
                 return Err(LinkError::NotConnected(why()));
             }
             if link.changed().await.is_err() {
@@ -270,6 +288,8 @@ impl Connection {
 /// Keeps a connection open.
 struct ConnectionTask {
     server: McpServer,
+    /// Whose accounts it uses.
+    user: AccountUser,
     parts: Arc<ClientParts>,
     shared: Arc<Shared>,
 }
@@ -325,7 +345,7 @@ impl ConnectionTask {
         match &self.server.transport {
             Transport::Stdio(stdio) => {
                 let stdio = &stdio::confined(stdio, &self.server.tenant).map_err(Disconnect::new)?;
-                let mut renderer = ConfigRenderer::new(&self.server.tenant, &self.parts.secrets);
+                let mut renderer = ConfigRenderer::new(self.user.clone(), &self.parts.secrets);
                 renderer.hide_literals(&self.server.transport);
                 let options = StartOptions {
                     tail: &self.shared.tail,
@@ -341,7 +361,7 @@ impl ConnectionTask {
             }
             Transport::Http(http) => {
                 let HttpEndpoint { client, url, scrubber } =
-                    endpoint::resolve(&self.parts, &self.server, http, &handler)
+                    endpoint::resolve(&self.parts, &self.server, http, &self.user, &handler)
                         .await
                         .map_err(Disconnect::new)?;
                 let auth = client.auth.clone();

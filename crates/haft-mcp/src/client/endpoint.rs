@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use haft_core::mcp::{McpServer, StreamableHttp};
+use haft_core::account::AccountUser;
+use haft_core::mcp::{McpServer, StreamableHttp, mcp_provider};
 use haft_core::secret::Secret;
 use haft_template::EscapeContext;
 use http::header::AUTHORIZATION;
@@ -28,9 +29,10 @@ pub(super) async fn resolve(
     parts: &ClientParts,
     server: &McpServer,
     http: &StreamableHttp,
+    user: &AccountUser,
     handler: &NotificationHandler,
 ) -> Result<HttpEndpoint, String> {
-    let mut renderer = ConfigRenderer::new(&server.tenant, &parts.secrets);
+    let mut renderer = ConfigRenderer::new(user.clone(), &parts.secrets);
     renderer.hide_literals(&server.transport);
     let url = renderer.render("url", &http.url, EscapeContext::Url).await?;
     let mut headers = HeaderMap::new();
@@ -45,7 +47,7 @@ pub(super) async fn resolve(
     let auth = if headers.contains_key(AUTHORIZATION) {
         None
     } else {
-        let store = LoginStore::new(server, parts.secrets.refresh_tokens());
+        let store = login_store(parts, server, user);
         Some(Arc::new(Auth::new(parts.egress.clone(), parsed.clone(), oauth, store)))
     };
     let client = EgressClient {
@@ -58,6 +60,15 @@ pub(super) async fn resolve(
         handler: handler.clone(),
     };
     Ok(HttpEndpoint { client, url, scrubber })
+}
+
+/// Returns the store of the login to a server: that of a person, or the shared one.
+pub(super) fn login_store(parts: &ClientParts, server: &McpServer, user: &AccountUser) -> LoginStore {
+    let tokens = parts.secrets.refresh_tokens();
+    match user.account(&mcp_provider(server.id.as_str())) {
+        Some(account) => LoginStore::of_account(&account, tokens),
+        None => LoginStore::shared((&server.tenant, &server.id), tokens),
+    }
 }
 
 async fn oauth_config(

@@ -102,6 +102,13 @@ pub(super) fn call_error(server: &dyn Display, error: &ServiceError) -> CallErro
     }
 }
 
+/// Returns whether a server rejected a request because it requires a login.
+pub(super) fn is_login_required(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(sending) = error else { return false };
+    let error = sending.error.downcast_ref::<StreamableHttpError<HttpError>>();
+    matches!(error, Some(StreamableHttpError::AuthRequired(_)))
+}
+
 /// Returns the error of a call that the egress guard denied.
 pub(super) fn egress_refused(server: &dyn Display, why: &str) -> CallError {
     CallError::new(ErrorCode::EgressRefused, format!("MCP server `{server}`: {why}"))

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use haft_core::BoxFuture;
+use haft_core::account::AccountUser;
 use haft_core::executor::{CallContext, EventSink, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind};
 use haft_core::name::BundleSlug;
@@ -21,8 +22,8 @@ use serde_json::{Map, Value};
 
 use super::ad_hoc::ServerAddress;
 use super::call_timer::{CallTimer, MAX_EXTENSION, ProgressSink};
-use super::clients::{McpClients, not_connected};
-use super::connection::{Connection, Link, LinkError};
+use super::clients::{McpClients, UsedConnection, not_connected};
+use super::connection::{Link, LinkError};
 use super::workspace_program::WorkspaceCall;
 use super::{errors, value};
 
@@ -115,12 +116,13 @@ impl Server {
         &self,
         clients: &McpClients,
         call: &CallContext,
-    ) -> Result<Arc<Connection>, CallError> {
+    ) -> Result<UsedConnection, CallError> {
         match self {
-            Server::Configured(id) => clients.connect(call.tenant(), id).await,
+            Server::Configured(id) => clients.connect_for(&call.account_user(), id).await,
             Server::Address(address) => {
                 let connection = clients.ad_hoc.connection(call.tenant(), address);
-                connection.map_err(|error| CallError::internal(error.to_string()))
+                let connection = connection.map_err(|error| CallError::internal(error.to_string()))?;
+                Ok(UsedConnection { connection, person: None })
             }
         }
     }
@@ -129,15 +131,18 @@ impl Server {
 impl McpTool {
     async fn call_on(
         &self,
-        connection: &Connection,
-        call: &CallContext,
-        args: &Map<String, Value>,
+        clients: &McpClients,
+        used: &UsedConnection,
+        (call, args): (&CallContext, &Map<String, Value>),
         timer: &Arc<CallTimer>,
     ) -> Outcome {
-        let link = connection.link().await.map_err(|error| match error {
-            LinkError::NotConnected(why) => not_connected(&self.server, &why),
-            LinkError::Denied(why) => errors::egress_refused(&self.server, &why),
-        })?;
+        let connection = &used.connection;
+        let link = match connection.link().await {
+            Ok(link) => link,
+            Err(LinkError::Denied(why)) => return Err(errors::egress_refused(&self.server, &why)),
+            Err(LinkError::NotConnected(why)) => return Err(not_connected(&self.server, &why)),
+            Err(LinkError::NeedsAuth(why)) => return Err(self.login_required(clients, used, &why).await),
+        };
         let hide = || link.scrubber.secrets().into_iter().for_each(|secret| call.hide(secret));
         hide();
         let progress = ProgressSink {
@@ -148,13 +153,28 @@ impl McpTool {
         let response = call_tool(&link, &self.tool, Arc::new(progress), args).await;
         // The access token may have been renewed during the call.
         hide();
-        let response = response.map_err(|error| {
-            connection.report_failure(&link, &error);
-            errors::call_error(&self.server, &error)
-        })?;
+        let response = match response {
+            Ok(response) => response,
+            Err(error) => {
+                connection.report_failure(&link, &error);
+                let failed = errors::call_error(&self.server, &error);
+                if used.person.is_some() && errors::is_login_required(&error) {
+                    return Err(self.login_required(clients, used, &failed.message).await);
+                }
+                return Err(failed);
+            }
+        };
         let (outcome, attachments) = value::outcome(response);
         call.report_content(attachments);
         outcome
+    }
+
+    /// Returns the error of a call on a connection that needs a login.
+    async fn login_required(&self, clients: &McpClients, used: &UsedConnection, why: &str) -> CallError {
+        match (&used.person, &self.server) {
+            (Some(person), Server::Configured(id)) => clients.login_rejected(person, id).await,
+            _ => not_connected(&self.server, why),
+        }
     }
 
     fn timed_out(&self, timer: &CallTimer) -> CallError {
@@ -185,18 +205,20 @@ impl Prepared for McpTool {
                 .ok_or_else(|| not_connected(&self.server, "the MCP clients are not running"))?;
             let timer = Arc::new(CallTimer::new(call));
             let connection = timer.limit(self.server.connection(&clients, call)).await;
-            let connection = connection.unwrap_or_else(|| Err(self.timed_out(&timer)))?;
+            let used = connection.unwrap_or_else(|| Err(self.timed_out(&timer)))?;
             if let Some(workspace) = call.workspace.as_deref()
-                && let server = connection.server()
+                && let server = used.connection.server()
                 && server.transport.works_in_workspace()
             {
-                let job = WorkspaceCall { server: &server, workspace, tool: &self.tool, call, args };
+                let shared = AccountUser { tenant: call.tenant().clone(), actor: None };
+                let user = used.person.as_ref().unwrap_or(&shared);
+                let job = WorkspaceCall { server: &server, user, workspace, tool: &self.tool, call, args };
                 let outcome = Box::pin(clients.workspace_programs.call(clients.parts(), job, &timer)).await;
                 return outcome.unwrap_or_else(|| Err(self.timed_out(&timer)));
             }
-            let outcome = timer.limit(self.call_on(&connection, call, args, &timer)).await;
+            let outcome = timer.limit(self.call_on(&clients, &used, (call, args), &timer)).await;
             outcome.unwrap_or_else(|| {
-                connection.check();
+                used.connection.check();
                 Err(self.timed_out(&timer))
             })
         })
@@ -204,6 +226,18 @@ impl Prepared for McpTool {
 
     fn works_with_files(&self) -> bool {
         self.works_in_workspace
+    }
+
+    fn needs_account(&self) -> bool {
+        matches!(self.server, Server::Configured(_))
+    }
+
+    fn missing_account<'a>(&'a self, call: &'a CallContext) -> BoxFuture<'a, Option<CallError>> {
+        Box::pin(async move {
+            let clients = self.clients.get().and_then(Weak::upgrade)?;
+            let error = self.server.connection(&clients, call).await.err()?;
+            (error.code == ErrorCode::CredentialRequired).then_some(error)
+        })
     }
 
     // The timer of the call ends it, unless there is progress.

@@ -14,6 +14,7 @@ mod line_limit;
 mod listing;
 mod message_limit;
 mod oauth;
+mod personal;
 mod probe;
 mod rate_limit;
 mod stateless;
@@ -24,7 +25,9 @@ mod workspace_program;
 
 pub use clients::{ClientParts, McpClients, McpServerStore};
 pub use executor::McpExecutor;
-pub use oauth::{Callback, LoginResult, OAuthError};
+pub use oauth::{
+    BegunLogin, Callback, OAuthError, ProviderClient, ProviderEndpoints, ProviderLogin, finish_login,
+};
 
 /// The newest supported protocol version.
 const NEWEST_PROTOCOL: &str = "2026-07-28";

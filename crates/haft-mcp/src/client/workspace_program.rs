@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use haft_core::account::AccountUser;
 use haft_core::executor::CallContext;
 use haft_core::mcp::{McpServer, Transport};
 use haft_core::outcome::{CallError, Outcome};
@@ -42,6 +43,8 @@ impl Default for WorkspacePrograms {
 /// A call in a workspace.
 pub(super) struct WorkspaceCall<'a> {
     pub(super) server: &'a McpServer,
+    /// Whose accounts the program gets.
+    pub(super) user: &'a AccountUser,
     pub(super) workspace: &'a WorkspaceFolder,
     /// The name on the server.
     pub(super) tool: &'a str,
@@ -99,7 +102,7 @@ async fn start(
         return Err("only a program can run in a workspace".to_owned());
     };
     let program = stdio::confined(program, &job.server.tenant)?;
-    let mut renderer = ConfigRenderer::new(&job.server.tenant, &parts.secrets);
+    let mut renderer = ConfigRenderer::new(job.user.clone(), &parts.secrets);
     renderer.hide_literals(&job.server.transport);
     let max_message_bytes = max_message_bytes(job.server);
     let options = StartOptions { tail, handler, max_message_bytes, workspace: Some(job.workspace) };

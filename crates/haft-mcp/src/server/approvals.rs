@@ -43,7 +43,7 @@ pub trait ApprovalDesk: Send + Sync {
         decision: ElicitedDecision,
     ) -> BoxFuture<'a, Result<(), CallError>>;
     /// Notes that the requester has the outcome, so that the same call later is a new one.
-    fn collect<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, ()>;
+    fn collect(&self, approval: ApprovalId) -> BoxFuture<'_, ()>;
 }
 
 /// What a person answered.
@@ -90,7 +90,51 @@ pub(super) fn shows_forms(capabilities: &ClientCapabilities) -> bool {
     capabilities.elicitation.as_ref().is_some_and(form)
 }
 
+/// Returns whether a client can open a page.
+pub(super) fn opens_pages(capabilities: &ClientCapabilities) -> bool {
+    capabilities.elicitation.as_ref().is_some_and(|elicitation| elicitation.url.is_some())
+}
+
 impl McpServer {
+    /// Asks the client to open the page on which its person connects an account, and waits for the outcome of the call,
+    /// which waits for the account.
+    pub(super) async fn ask_to_connect(
+        &self,
+        client: &ClientContext,
+        error: &CallError,
+        elicitation: &Elicitation<'_>,
+    ) -> ElicitationOutcome {
+        let (Some(page), Some(call)) = (ConnectPage::of(error), error.call_id) else {
+            return ElicitationOutcome::Unanswered;
+        };
+        let answer = match elicitation {
+            Elicitation::Unsupported => None,
+            Elicitation::Request(context) => self.request_answer(context, page.request()).await,
+            Elicitation::Result(responses) => match responses.and_then(|all| all.get(&page.key())) {
+                Some(answer) => Some(answer.clone()),
+                None => {
+                    return input_required(page.key(), page.request())
+                        .map_or(ElicitationOutcome::Unanswered, ElicitationOutcome::InputRequired);
+                }
+            },
+        };
+        if answer.as_ref().and_then(|answer| answer.get("action")).and_then(Value::as_str) != Some("accept") {
+            return ElicitationOutcome::Unanswered;
+        }
+        // The person is on the page now; when the account is connected, the call runs.
+        let deadline = Instant::now() + ANSWER_TIMEOUT;
+        match self.shared.pipeline.wait_for(client.tenant(), call, deadline).await {
+            Ok(Some(record)) => {
+                if let Some(desk) = &self.shared.settings.approvals {
+                    desk.collect(page.approval).await;
+                }
+                ElicitationOutcome::Ended(Ok(CompletedCall::uncounted(record, false)))
+            }
+            Ok(None) => ElicitationOutcome::Unanswered,
+            Err(error) => ElicitationOutcome::Ended(Err(error)),
+        }
+    }
+
     /// Asks the client to decide about a call that waits for approval, and waits for the outcome.
     pub(super) async fn ask_client(
         &self,
@@ -109,11 +153,11 @@ impl McpServer {
         };
         let answer = match elicitation {
             Elicitation::Unsupported => None,
-            Elicitation::Request(context) => self.request_answer(context, &approval).await,
+            Elicitation::Request(context) => self.request_answer(context, form(&approval)).await,
             Elicitation::Result(responses) => match responses.and_then(|all| all.get(&key(&approval))) {
                 Some(answer) => Some(answer.clone()),
                 None => {
-                    return input_required(&approval)
+                    return input_required(key(&approval), form(&approval))
                         .map_or(ElicitationOutcome::Unanswered, ElicitationOutcome::InputRequired);
                 }
             },
@@ -128,7 +172,7 @@ impl McpServer {
         let ended = self.shared.pipeline.wait_for(client.tenant(), approval.call_id, deadline).await;
         ElicitationOutcome::Ended(match ended {
             Ok(Some(record)) => {
-                desk.collect(&approval).await;
+                desk.collect(approval.id).await;
                 Ok(CompletedCall::uncounted(record, false))
             }
             Ok(None) => Err(CallError::new(
@@ -140,12 +184,8 @@ impl McpServer {
     }
 
     /// Sends a request to the client; `None` if it does not answer in time or cannot.
-    async fn request_answer(
-        &self,
-        context: &RequestContext<RoleServer>,
-        approval: &Approval,
-    ) -> Option<Value> {
-        let request: ServerRequest = from_json(form(approval))?;
+    async fn request_answer(&self, context: &RequestContext<RoleServer>, question: Value) -> Option<Value> {
+        let request: ServerRequest = from_json(question)?;
         let response = tokio::select! {
             response = context.peer.send_request(request) => response,
             () = tokio::time::sleep(ANSWER_TIMEOUT) => return None,
@@ -173,9 +213,37 @@ fn key(approval: &Approval) -> String {
     format!("approval-{}", approval.id)
 }
 
-fn input_required(approval: &Approval) -> Option<InputRequiredResult> {
-    let request: InputRequest = from_json(form(approval))?;
-    Some(InputRequiredResult::from_input_requests(InputRequests::from([(key(approval), request)])))
+fn input_required(key: String, question: Value) -> Option<InputRequiredResult> {
+    let request: InputRequest = from_json(question)?;
+    Some(InputRequiredResult::from_input_requests(InputRequests::from([(key, request)])))
+}
+
+/// The page on which a person connects the account that a call waits for.
+struct ConnectPage {
+    approval: ApprovalId,
+    provider: String,
+    url: String,
+}
+
+impl ConnectPage {
+    /// Returns the page that an error names. Clients open only whole addresses.
+    fn of(error: &CallError) -> Option<Self> {
+        let details = error.details.as_ref().filter(|_| error.code == ErrorCode::CredentialRequired)?;
+        let text = |name: &str| details.get(name).and_then(Value::as_str);
+        let url = text("url").filter(|url| url.starts_with("https://") || url.starts_with("http://"))?;
+        let approval = text("approval_id")?.parse().ok()?;
+        Some(Self { approval, provider: text("provider")?.to_owned(), url: url.to_owned() })
+    }
+
+    fn key(&self) -> String {
+        format!("account-{}", self.approval)
+    }
+
+    fn request(&self) -> Value {
+        let message = format!("The tool needs your account at `{}`. Connect it on this page.", self.provider);
+        json!({"method": "elicitation/create", "params": {
+            "mode": "url", "message": message, "url": self.url, "elicitationId": self.key()}})
+    }
 }
 
 fn from_json<T: DeserializeOwned>(value: Value) -> Option<T> {

@@ -11,14 +11,14 @@ use haft_core::reference::ToolRef;
 use haft_runtime::pipeline::{CallTarget, CompletedCall, Request};
 use haft_runtime::registry::{Entry, Snapshot};
 use rmcp::model::{
-    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, ConstString as _,
-    InputRequiredResult, InputResponses, LoggingLevel, ProtocolVersion,
+    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities,
+    ConstString as _, InputRequiredResult, InputResponses, LoggingLevel, ProtocolVersion,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 
-use super::approvals::{Elicitation, ElicitationOutcome, shows_forms};
+use super::approvals::{Elicitation, ElicitationOutcome, opens_pages, shows_forms};
 use super::client_context::{ClientContext, View};
 use super::compact;
 use super::handler::McpServer;
@@ -66,8 +66,13 @@ impl McpServer {
         let client = self.client(&context.extensions)?;
         let entry = self.resolve(client, name, &mut arguments)?;
         let shows_pages = context.client_capabilities().as_ref().is_some_and(apps::shows_pages);
-        let elicitation = elicitation(context, responses);
-        let source = CallSource { elicitation, context: Some(context), shows_pages };
+        let capabilities = context.client_capabilities();
+        let asks = |can: fn(&ClientCapabilities) -> bool| {
+            let is_able = capabilities.as_ref().is_some_and(can);
+            if is_able { elicitation(context, responses) } else { Elicitation::Unsupported }
+        };
+        let (elicitation, connection) = (asks(shows_forms), asks(opens_pages));
+        let source = CallSource { elicitation, connection, context: Some(context), shows_pages };
         let called = self.call_entry(client, &entry, arguments, source).await;
         let response = called.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
         Ok(match response {
@@ -147,7 +152,7 @@ impl McpServer {
         client: &ClientContext,
         entry: &Arc<Entry>,
         arguments: Map<String, Value>,
-        CallSource { elicitation, context, shows_pages }: CallSource<'_>,
+        CallSource { elicitation, connection, context, shows_pages }: CallSource<'_>,
     ) -> Option<Called> {
         let notifier = context.and_then(|context| {
             let by_request = context.meta.log_level().is_some_and(includes_output);
@@ -159,6 +164,7 @@ impl McpServer {
         let request = Request {
             mode: client.mode,
             events,
+            waits_for_account: !matches!(connection, Elicitation::Unsupported),
             options: client.options(),
             ..Request::new(Arc::clone(&client.principal), super::client_context::SURFACE, arguments)
         };
@@ -168,9 +174,16 @@ impl McpServer {
         let call = async {
             let answer = call.await;
             match answer {
-                Err(error) if error.code == ErrorCode::ApprovalRequired => {
+                Err(error)
+                    if matches!(error.code, ErrorCode::ApprovalRequired | ErrorCode::CredentialRequired) =>
+                {
                     // Boxed, because few calls need it.
-                    match Box::pin(self.ask_client(client, &error, &elicitation)).await {
+                    let asked = if error.code == ErrorCode::ApprovalRequired {
+                        Box::pin(self.ask_client(client, &error, &elicitation)).await
+                    } else {
+                        Box::pin(self.ask_to_connect(client, &error, &connection)).await
+                    };
+                    match asked {
                         ElicitationOutcome::Unanswered => Answer::Ended(Err(error)),
                         ElicitationOutcome::InputRequired(result) => Answer::InputRequired(result),
                         ElicitationOutcome::Ended(ended) => Answer::Ended(ended),
@@ -253,6 +266,8 @@ struct WholeValue {
 pub(super) struct CallSource<'a> {
     /// How the client can be asked.
     pub(super) elicitation: Elicitation<'a>,
+    /// How the client can be asked to open a page.
+    pub(super) connection: Elicitation<'a>,
     /// The request. Without it the client gets no notifications, and only dropping the future cancels the call.
     pub(super) context: Option<&'a RequestContext<RoleServer>>,
     /// Whether the client shows pages, which may need more data than the value.
@@ -279,9 +294,6 @@ fn elicitation<'a>(
     context: &'a RequestContext<RoleServer>,
     responses: Option<&'a InputResponses>,
 ) -> Elicitation<'a> {
-    if !context.client_capabilities().as_ref().is_some_and(shows_forms) {
-        return Elicitation::Unsupported;
-    }
     let is_newer = context.protocol_version().is_some_and(|own| own >= ProtocolVersion::V_2026_07_28);
     if is_newer { Elicitation::Result(responses) } else { Elicitation::Request(context) }
 }

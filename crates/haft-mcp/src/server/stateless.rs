@@ -18,7 +18,7 @@ use rmcp::transport::common::http_header::{HEADER_MCP_METHOD, HEADER_MCP_NAME, H
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::approvals::{Elicitation, shows_forms};
+use super::approvals::{Elicitation, opens_pages, shows_forms};
 use super::apps;
 use super::calls::CallSource;
 use super::client_context::ClientContext;
@@ -37,6 +37,8 @@ pub(super) struct StatelessCall {
     arguments: Map<String, Value>,
     /// Whether the client can ask its person.
     shows_forms: bool,
+    /// Whether the client can open pages for its person.
+    opens_pages: bool,
     /// Whether the client shows pages.
     shows_pages: bool,
 }
@@ -99,8 +101,14 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Option<StatelessCall> {
     let is_call =
         jsonrpc == "2.0" && method == CALL && meta.version == ProtocolVersion::V_2026_07_28.as_str();
     let is_exact = exact_json::rounded_integer(body).is_none();
-    let (shows_forms, shows_pages) = (shows_forms(&meta.capabilities), apps::shows_pages(&meta.capabilities));
-    let call = StatelessCall { id, name, arguments, shows_forms, shows_pages };
+    let call = StatelessCall {
+        id,
+        name,
+        arguments,
+        shows_forms: shows_forms(&meta.capabilities),
+        opens_pages: opens_pages(&meta.capabilities),
+        shows_pages: apps::shows_pages(&meta.capabilities),
+    };
     (agrees && is_single && is_call && is_exact).then_some(call)
 }
 
@@ -110,7 +118,7 @@ pub(super) async fn respond(
     client: &ClientContext,
     call: StatelessCall,
 ) -> Option<Response<BoxBody<Bytes, Infallible>>> {
-    let StatelessCall { id, name, mut arguments, shows_forms, shows_pages } = call;
+    let StatelessCall { id, name, mut arguments, shows_forms, opens_pages, shows_pages } = call;
     if name == compact::CALL || server.shared.settings.extension.is_some() {
         return None;
     }
@@ -119,8 +127,9 @@ pub(super) async fn respond(
     if listing::with_headers(&name, &spec.input_schema).is_some() {
         return None;
     }
-    let elicitation = if shows_forms { Elicitation::Result(None) } else { Elicitation::Unsupported };
-    let source = CallSource { elicitation, context: None, shows_pages };
+    let asks = |can: bool| if can { Elicitation::Result(None) } else { Elicitation::Unsupported };
+    let (elicitation, connection) = (asks(shows_forms), asks(opens_pages));
+    let source = CallSource { elicitation, connection, context: None, shows_pages };
     let response = server.call_entry(client, &entry, arguments, source).await?;
     let message = ServerJsonRpcMessage::response(ServerResult::from(response), id);
     let body = serde_json::to_vec(&message).ok()?;

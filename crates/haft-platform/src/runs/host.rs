@@ -134,6 +134,7 @@ impl Host {
             timeout: request.timeout,
             lineage,
             cancel: Some(cancel),
+            waits_for_account: true,
             options: Some(Box::new(options)),
             ..Request::new(self.principal()?, SURFACE, request.args)
         })
@@ -164,7 +165,7 @@ impl Host {
                 }
                 Ok(ToolReply::Ended(Box::new(ended_call(&completed.record, usage))))
             }
-            Err(error) if error.code == ErrorCode::ApprovalRequired => Ok(awaiting(error)),
+            Err(error) if approvals::is_waiting_call(&error) => Ok(awaiting(error)),
             Err(error) if error.code == ErrorCode::StoreUnavailable => Err(error),
             Err(error) => Ok(rejected(error)),
         }

@@ -64,7 +64,10 @@ impl Pipeline {
         if let Err(error) = super::check_role(&principal) {
             return self.end(record, error).await;
         }
-        let was_approved = record.decision.as_ref().is_some_and(|decision| decision.approval_id.is_some());
+        let was_approved = record
+            .decision
+            .as_ref()
+            .is_some_and(|decision| decision.approval_id.is_some() && decision.account.is_none());
         self.compile(&tool, record.invocation.mode).await;
         let args = std::iter::once(&record.invocation.args);
         let inputs = self.read_inputs(&tool, record.invocation.mode, &principal, args).await;

@@ -53,6 +53,8 @@ pub struct Request {
     pub cancel: Option<CancellationToken>,
     /// Whether a person tries the tool, who thereby confirms the call. Policy rules still hold.
     pub is_test: bool,
+    /// Whether the call is stored and waits if its person has to connect an account first. Otherwise it fails.
+    pub waits_for_account: bool,
     /// The context of the call: chat, workspace, session.
     pub options: Option<Box<CallOptions>>,
 }
@@ -71,6 +73,7 @@ impl Request {
             workspace: None,
             cancel: None,
             is_test: false,
+            waits_for_account: false,
             options: None,
         }
     }

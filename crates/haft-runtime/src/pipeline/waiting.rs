@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use super::approved::content_digest;
 use super::call::CallDraft;
-use super::checks::{approval_impossible, awaiting_approval, not_recorded};
+use super::checks::{approval_impossible, not_recorded};
 use super::{CheckedCall, CompletedCall, Pipeline, RejectedCall, WaitingCalls};
 use crate::clock;
 
@@ -99,7 +99,7 @@ impl Pipeline {
     ) -> Result<CompletedCall, CallError> {
         let id = earlier.id();
         check_same_call(draft, &earlier)?;
-        if let Some(error) = still_awaiting(&earlier) {
+        if let Some(error) = self.still_awaiting(&earlier) {
             return Err(error);
         }
         let record = if earlier.status.is_final() {
@@ -169,7 +169,7 @@ impl Pipeline {
             requested_by: Arc::clone(&invocation.principal),
             surface: invocation.surface.to_string(),
             session: invocation.session.as_deref().map(str::to_owned),
-            cause,
+            cause: cause.clone(),
             status: ApprovalStatus::Waiting,
             created_at,
             expires_at: created_at.checked_add(waiting.approval_lifetime).unwrap_or(Timestamp::MAX),
@@ -182,6 +182,9 @@ impl Pipeline {
         };
         let decision = draft.decision.get_or_insert_default();
         decision.approval_id = Some(approval.id.0);
+        if let ApprovalCause::Account(provider) = cause {
+            decision.account = Some(provider);
+        }
         let record = draft.open_record(CallStatus::AwaitingApproval);
         let deadline = draft.context.deadline;
         let limit = self.max_waiting(waiting, record.tenant());
@@ -194,7 +197,7 @@ impl Pipeline {
                 }));
                 Ok(CallReservation::Run(Box::new(checked)))
             }
-            ApprovalAnswer::Waiting(approval) => Err(awaiting_approval(&approval)),
+            ApprovalAnswer::Waiting(approval) => Err(self.awaiting(&approval)),
             ApprovalAnswer::Existing(earlier) => {
                 self.earlier(&checked.draft, *earlier, deadline).await.map(CallReservation::Replay)
             }
@@ -204,7 +207,7 @@ impl Pipeline {
                 Err(self.reject(checked, error).await)
             }
             ApprovalAnswer::Decided(_, earlier) => {
-                let completed = match still_awaiting(&earlier) {
+                let completed = match self.still_awaiting(&earlier) {
                     Some(error) => return Err(error),
                     None if earlier.status.is_final() => Some(Arc::new(*earlier)),
                     None => self.wait_for(earlier.tenant(), earlier.id(), deadline).await?,
@@ -237,7 +240,7 @@ impl Pipeline {
         waiting.approvals.granted(query).await.map_err(not_recorded)
     }
 
-    async fn reject(&self, checked: CheckedCall, error: CallError) -> CallError {
+    pub(super) async fn reject(&self, checked: CheckedCall, error: CallError) -> CallError {
         self.record_rejection(Box::new(RejectedCall { error, draft: checked.draft })).await
     }
 
@@ -322,16 +325,4 @@ async fn pin_definition_and_args(checked: &mut CheckedCall) -> Result<(String, S
     invocation.definition_hash = Some(hash.clone());
     invocation.args_digest.get_or_insert_with(|| digest.clone());
     Ok((hash, digest))
-}
-
-/// Returns the error of a call whose approval is not decided.
-fn still_awaiting(record: &CallRecord) -> Option<CallError> {
-    if record.status != CallStatus::AwaitingApproval {
-        return None;
-    }
-    let approval = record.decision.as_ref().and_then(|decision| decision.approval_id);
-    let message = "the call still waits for approval";
-    let error = CallError::new(ErrorCode::ApprovalRequired, message)
-        .with_details(json!({"approval_id": approval, "call_id": record.id()}));
-    Some(CallError { call_id: Some(record.id()), ..error })
 }

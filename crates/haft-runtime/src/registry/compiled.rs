@@ -64,6 +64,8 @@ pub struct CompiledTool {
     pub returns_object: bool,
     /// The part of the executor.
     pub prepared: Arc<dyn Prepared>,
+    /// Whether a call may need an account of its person.
+    pub(crate) needs_account: bool,
     /// The timeout of a call.
     pub deadline: Duration,
     /// Secrets that the definition contains literally.
@@ -105,6 +107,7 @@ impl CompiledTool {
             input_schema,
             output,
             returns_object: output_schema.get("type").is_some_and(|kind| kind == "object"),
+            needs_account: prepared.needs_account(),
             prepared,
             deadline: spec.deadline(),
             literals: redact::literal_secrets(spec),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use haft_core::BoxFuture;
 use haft_core::hash;
+use haft_core::id::ActorId;
 use haft_core::name::TenantId;
 use haft_core::outcome::Outcome;
 use serde_json::Value;
@@ -18,7 +19,7 @@ use crate::pipeline::Call;
 use crate::stages::{Next, Stage};
 
 /// Caches the values of pure tools (`execution.is_pure`). A cached value is returned for the same tenant, the same
-/// definition and function of the same tool, and the same arguments in any order. A changed or newly registered tool
+/// person or service account, the same definition and function of the same tool, and the same arguments in any order. A changed or newly registered tool
 /// never returns old values. Other tools are not cached.
 ///
 /// Of several such calls at once one runs, and the others wait for it. Errors are not cached: if the call fails, the
@@ -40,6 +41,8 @@ pub struct Cache {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     tenant: TenantId,
+    /// The person or service account, whose accounts the tool, or one that it calls, may use.
+    actor: Option<ActorId>,
     /// The number of the compiled definition: a changed or newly registered tool has another one.
     plan: u64,
     arguments: String,
@@ -146,6 +149,7 @@ impl Drop for FlightGuard<'_> {
 fn key(call: &Call) -> Key {
     Key {
         tenant: call.tenant().clone(),
+        actor: call.principal().actor.as_ref().map(|actor| actor.id),
         plan: call.plan.number,
         // Not the digest of its idempotency key, which is that of the arguments as requested.
         arguments: hash::of_args(call.args()),

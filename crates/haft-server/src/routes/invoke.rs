@@ -197,6 +197,7 @@ pub(crate) async fn run(
     let request = Request {
         mode,
         timeout: call.timeout_ms.map(Duration::from_millis),
+        waits_for_account: wait.is_some(),
         options: Some(Box::new(CallOptions {
             idempotency_key,
             request_id: haft_platform::request_id::current(),
@@ -214,7 +215,7 @@ pub(crate) async fn run(
         return Ok(accepted(app, &started?, webhook));
     }
     let completed = match app.pipeline().call(tool, request).await {
-        Err(error) if error.code == ErrorCode::ApprovalRequired && wait.is_some() => {
+        Err(error) if approvals::is_waiting_call(&error) && wait.is_some() => {
             decided(app, identity, error, wait.unwrap_or_default()).await?
         }
         result => result?,
@@ -272,7 +273,7 @@ async fn keep_webhook(
     let is_used = match started {
         Ok(started) => started.record.invocation.webhook == Some(id),
         // The stored call has it.
-        Err(error) => error.code == ErrorCode::ApprovalRequired,
+        Err(error) => approvals::is_waiting_call(error),
     };
     if is_used {
         return Some(webhook);

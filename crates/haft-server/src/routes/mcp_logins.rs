@@ -7,17 +7,17 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use haft_api::mcp_server::{LoggedOut, StartedLogin};
-use haft_core::secret::Secret;
 use haft_core::token::Role;
-use haft_mcp::client::{Callback, OAuthError};
 
 use crate::authentication::Caller;
 use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
+use crate::routes::accounts::read_callback;
 use crate::routes::mcp::public_url;
 use haft_platform::Installation;
+use haft_platform::accounts::{self, Completed};
 use haft_platform::audit;
 use haft_platform::mcp_servers::find;
 
@@ -40,8 +40,7 @@ pub(crate) async fn login(
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host: Option<Authority> = host.and_then(|host| host.parse().ok());
     let redirect = format!("{}{CALLBACK}", public_url(&app, host.as_ref()));
-    let user = identity.name.as_ref();
-    let url = app.mcp_clients().begin_login(&server.tenant, &server.id, user, &redirect).await?;
+    let url = accounts::begin_shared(&app, &identity, &server, &redirect).await?;
     audit::note(&identity, "mcp_server.login", &id);
     Ok(success(StartedLogin { authorization_url: url.to_string(), redirect_uri: redirect }).into_response())
 }
@@ -83,27 +82,12 @@ pub(crate) async fn callback(
         Ok(params) => params,
         Err(error) => return page(StatusCode::BAD_REQUEST, &format!("Login failed: {}.", error.0.message)),
     };
-    let text = |name| params.get(name).map(str::to_owned);
-    let error = text("error").map(|error| match text("error_description") {
-        Some(description) => format!("{error}: {description}"),
-        None => error,
-    });
-    let callback = Callback {
-        state: text("state").unwrap_or_default(),
-        code: text("code").map(Secret::new),
-        iss: text("iss"),
-        error,
-    };
     // In a task of its own: closing the page must not lose the tokens that the code was exchanged for.
-    let finished = tokio::spawn(async move {
-        let login = app.mcp_clients().finish_login(callback).await?;
-        audit::record_login(&app, &login).await;
-        Ok::<_, OAuthError>(login)
-    });
+    let finished = tokio::spawn(async move { accounts::complete(&app, None, read_callback(&params)).await });
     match finished.await {
-        Ok(Ok(login)) => {
-            let text = format!("Logged in to MCP server `{}`. You can close this page.", login.id);
-            page(StatusCode::OK, &text)
+        Ok(Ok(Completed { provider, shared })) => {
+            let name = shared.map_or(provider, |server| format!("MCP server `{}`", server.id));
+            page(StatusCode::OK, &format!("Logged in to {name}. You can close this page."))
         }
         Ok(Err(error)) => page(StatusCode::BAD_REQUEST, &format!("Login failed: {error}.")),
         Err(_) => page(StatusCode::INTERNAL_SERVER_ERROR, "Login failed: an internal error occurred."),

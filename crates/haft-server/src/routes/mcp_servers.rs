@@ -9,6 +9,7 @@ use haft_api::mcp_server::{
     McpToolSide, NewServer, RejectBody, RejectedTools,
 };
 use haft_core::implementation::{Implementation, ToolHints};
+use haft_core::mcp::CredentialMode;
 use haft_core::mcp::{McpServer, ServerState};
 use haft_core::redact;
 use haft_core::spec::{Policy, ToolSpec};
@@ -39,6 +40,9 @@ pub(crate) struct ServerPatch {
     /// Who may call its tools: `allow`, `elevated` or `deny`.
     #[schema(value_type = Option<Policy>)]
     policy: Option<String>,
+    /// Whose credentials its connections use: `shared`, `person` or `person_or_shared`.
+    #[schema(value_type = Option<CredentialMode>)]
+    credentials: Option<String>,
     /// The timeout of a call, in milliseconds; `null` restores the default.
     #[serde(default, deserialize_with = "nullable")]
     #[schema(value_type = Option<u64>)]
@@ -140,6 +144,7 @@ pub(crate) async fn patch(
         enabled,
         accept_changes,
         policy,
+        credentials,
         timeout_ms,
         start_timeout_ms,
         network,
@@ -149,6 +154,7 @@ pub(crate) async fn patch(
         enabled,
         accept_changes,
         policy,
+        credentials,
         timeout_ms,
         start_timeout_ms,
         network,

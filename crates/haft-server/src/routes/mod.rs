@@ -1,5 +1,7 @@
 //! The routes, one group per module.
 
+pub(crate) mod account_providers;
+pub(crate) mod accounts;
 pub(crate) mod agents;
 pub(crate) mod applications;
 pub(crate) mod apply;

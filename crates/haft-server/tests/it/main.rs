@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may fail loudly")]
 
 mod access;
+mod accounts;
 mod admission;
 mod agent_calls;
 mod agents;

@@ -10,7 +10,7 @@ use crate::tenants::{tenant, with};
 /// A person with an open session.
 pub(crate) struct Person {
     pub(crate) id: String,
-    cookie: String,
+    pub(crate) cookie: String,
 }
 
 impl Person {
@@ -38,7 +38,7 @@ impl Person {
         send(request.header("sec-fetch-site", "same-origin").body(body.to_string())).await
     }
 
-    async fn get(&self, server: &Server, path: &str) -> (u16, Value) {
+    pub(crate) async fn get(&self, server: &Server, path: &str) -> (u16, Value) {
         self.send(server, Method::GET, path, Value::Null).await
     }
 

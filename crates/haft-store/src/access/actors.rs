@@ -11,6 +11,7 @@ use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
 
 use crate::access::{Access, groups};
+use crate::accounts::forget_actor;
 use crate::audit;
 use crate::engine::{failed_to, is_conflict};
 use crate::notification::ChangeSet;
@@ -433,6 +434,7 @@ pub(super) async fn end_access(
 ) -> Result<(), sqlx::Error> {
     let text = id.to_string();
     leave_groups(tx, id, tenant).await?;
+    forget_actor(tx, id, tenant).await?;
     let sql = "DELETE FROM assigned_groups WHERE actor_id = $1 \
                AND group_id IN (SELECT id FROM actor_groups WHERE tenant = $2)";
     sqlx::query(sql).bind(&text).bind(tenant.as_str()).execute(&mut **tx).await?;

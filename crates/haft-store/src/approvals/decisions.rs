@@ -71,7 +71,7 @@ pub struct ApprovalQuery {
 #[derive(Clone)]
 pub struct StoredApprovals {
     pub(super) db: Arc<Database>,
-    calls: Calls,
+    pub(super) calls: Calls,
 }
 
 impl StoredApprovals {
@@ -351,7 +351,7 @@ impl StoredApprovals {
         Ok(None)
     }
 
-    async fn call_in(
+    pub(super) async fn call_in(
         &self,
         tx: &mut Transaction<'static, Any>,
         approval: &Approval,

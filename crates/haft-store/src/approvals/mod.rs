@@ -1,5 +1,6 @@
 //! Approvals: calls that wait for a person, the decisions, and the decisions that are remembered.
 
+mod accounts;
 mod decisions;
 mod grants;
 mod retention;

@@ -17,6 +17,7 @@ use super::insert::ToolInsert;
 use super::queries::ToolFile;
 use super::session::Session;
 use super::state::{Catalog, CatalogState};
+use crate::accounts::forget_provider;
 use crate::engine::failed_to;
 use crate::limits;
 use crate::list_page::ListPage;
@@ -296,6 +297,8 @@ impl Session<'_> {
         }
         let login = haft_core::mcp::login_key(id);
         refresh::forget(&mut self.tx, tenant, &login).await.map_err(failed_to(action))?;
+        let provider = haft_core::mcp::mcp_provider(id.as_str());
+        forget_provider(&mut self.tx, tenant, &provider).await.map_err(failed_to(action))?;
         if let Some(bundle) = self.bundle_by_slug(tenant, id).await.map_err(failed_to(action))? {
             for tool in self.tools_in(bundle.id).await.map_err(failed_to(action))? {
                 self.remove_tool(tool.id).await.map_err(failed_to(action))?;

@@ -52,6 +52,9 @@ const STATEMENTS: &[&str] = &[
     "DELETE FROM unreadable WHERE tenant = $1",
     "DELETE FROM mcp_servers WHERE tenant = $1",
     "DELETE FROM refresh_tokens WHERE tenant = $1",
+    "DELETE FROM accounts WHERE tenant = $1",
+    "DELETE FROM account_providers WHERE tenant = $1",
+    "DELETE FROM pending_logins WHERE tenant = $1",
     "DELETE FROM credentials WHERE tenant = $1",
     "DELETE FROM sessions WHERE token_hash IN (SELECT hash FROM tokens WHERE tenant = $1)",
     // With their grants.

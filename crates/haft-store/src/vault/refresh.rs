@@ -182,7 +182,9 @@ impl Vault {
 
     /// Removes tokens that have not been used for a long time.
     pub(crate) async fn reap_refresh_tokens(&self) -> Result<(), sqlx::Error> {
-        sqlx::query("DELETE FROM refresh_tokens WHERE modified_at <= $1")
+        // Accounts of people stay until they are revoked.
+        let sql = "DELETE FROM refresh_tokens WHERE modified_at <= $1 AND grant_key NOT LIKE 'account:%'";
+        sqlx::query(sql)
             .bind((self.db.now() - RETENTION).as_microsecond())
             .execute(&self.db.engine.pool)
             .await?;

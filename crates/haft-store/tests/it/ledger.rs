@@ -381,7 +381,12 @@ async fn calls_are_audited_without_their_bodies(harness: Harness) {
         let mut record = call(&harness.clock, CallStatus::Success);
         record.decision = rule.map(|rule| {
             let decided_by = by.map(str::to_owned);
-            Box::new(CallDecision { rule: Some(rule.to_owned()), approval_id: None, decided_by })
+            Box::new(CallDecision {
+                rule: Some(rule.to_owned()),
+                approval_id: None,
+                decided_by,
+                account: None,
+            })
         });
         if let Some(code) = code {
             record.status = CallStatus::Error;

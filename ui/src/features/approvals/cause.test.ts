@@ -7,4 +7,5 @@ it('says why a remembered approval was needed', () => {
   expect(causeText('requires_confirmation', t)).toBe('The tool asks a person before each call');
   expect(causeText('elevated_policy', t)).toContain('elevated');
   expect(causeText('rule:large-limits', t)).toBe('Policy rule large-limits');
+  expect(causeText('account:mcp:mail', t)).toContain('mcp:mail');
 });

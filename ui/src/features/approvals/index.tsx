@@ -82,7 +82,7 @@ function Detail({ id, known, onClose }: { id: string; known: Approval | undefine
   const tool = useQuery({ ...toolQuery(approval?.tool ?? ''), enabled: approval !== undefined }).data;
   if (!approval) return <Drawer label={id} title={null} onClose={onClose}>{error ? <ErrorPanel error={error} /> : <Loading />}</Drawer>;
   const { preview } = approval;
-  const cause = causeText(approval.cause.kind === 'rule' ? `rule:${approval.cause.name}` : approval.cause.kind, t);
+  const cause = causeText('name' in approval.cause ? `${approval.cause.kind}:${approval.cause.name}` : approval.cause.kind, t);
   return (
     <Drawer label={approval.tool} onClose={onClose} title={<div><Title order={2}><Mono>{visibleText(shortName(approval.tool))}</Mono></Title><Group gap="md"><StatusBadge status={approval.status} /><Text c="dimmed"><Time at={approval.created_at} /></Text></Group></div>}>
       <Stack gap="sm">

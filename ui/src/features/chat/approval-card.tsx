@@ -1,6 +1,6 @@
 /** A call of an answer that waits for a person: decided here, or where approvals are listed. */
 import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
-import { IconCheck, IconX } from '@tabler/icons-react';
+import { IconCheck, IconPlugConnected, IconX } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { approvals } from '@/api/actions';
@@ -30,6 +30,16 @@ export function ApprovalCard({ id, args }: { id: string; args: unknown }) {
   if (!approval) return <Loading rows={2} />;
   if (approval.status !== 'waiting') {
     return <Group gap="sm"><StatusBadge status={approval.status} /><Text c="dimmed">{[approval.decided_by, approval.reason].filter(Boolean).map((each) => visibleText(String(each))).join(': ')}</Text></Group>;
+  }
+  if (approval.cause.kind === 'account') {
+    const provider = approval.cause.name;
+    return (
+      <Stack gap="sm">
+        <Text>{t('accounts.waits', { tool: visibleText(approval.tool), provider: visibleText(provider) })}</Text>
+        <Group gap="sm"><Button component="a" href={`/ui/accounts?connect=${encodeURIComponent(provider)}`} target="_blank" rel="noopener" leftSection={<IconPlugConnected size={15} />}>{t('accounts.connect')}</Button></Group>
+        <Text size="xs" c="dimmed">{t('approvals.expires')}: <Time at={approval.expires_at} /></Text>
+      </Stack>
+    );
   }
   return (
     <Stack gap="sm">

@@ -54,6 +54,7 @@ export const calls = {
   'approvals.cause.requires_confirmation': ['The tool asks a person before each call', 'Das Tool fragt vor jedem Aufruf eine Person'],
   'approvals.cause.elevated_policy': ['The tool has the policy “elevated”', 'Das Tool hat die Richtlinie „erhöht“'],
   'approvals.cause.rule': ['Policy rule {name}', 'Richtlinie {name}'],
+  'approvals.cause.account': ['The person who called has to connect an account at {name}', 'Die Person, die aufgerufen hat, muss ein Konto bei {name} verbinden'],
   'approvals.approve': ['Approve call', 'Aufruf freigeben'],
   'approvals.approveEdited': ['Approve with these arguments', 'Mit diesen Argumenten freigeben'],
   'approvals.deny': ['Deny', 'Ablehnen'],

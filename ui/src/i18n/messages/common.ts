@@ -12,6 +12,7 @@ export const common = {
   'nav.limits': ['Limits', 'Limits'],
   'nav.audit': ['Audit', 'Protokoll'],
   'nav.credentials': ['Credentials', 'Zugangsdaten'],
+  'nav.accounts': ['Accounts', 'Konten'],
   'nav.people': ['People', 'Personen'],
   'nav.groups': ['Groups', 'Gruppen'],
   'nav.signOn': ['Sign-on', 'Anmeldung'],

@@ -1,3 +1,4 @@
+import { accounts } from './accounts';
 import { agents } from './agents';
 import { applications } from './applications';
 import { common } from './common';
@@ -11,4 +12,4 @@ import { signOn } from './sign-on';
 import { start } from './start';
 import { workspaces } from './workspaces';
 
-export const messages = { ...common, ...tools, ...calls, ...chat, ...govern, ...people, ...applications, ...signOn, ...start, ...agents, ...retrieval, ...workspaces };
+export const messages = { ...common, ...tools, ...calls, ...chat, ...govern, ...people, ...accounts, ...applications, ...signOn, ...start, ...agents, ...retrieval, ...workspaces };

@@ -13,7 +13,7 @@ use super::challenge::Challenge;
 use super::client::Client;
 use super::error::OAuthError;
 use super::login_store::{Login, LoginLease, LoginStore};
-use super::metadata::discover;
+use super::metadata::{Discovered, ProviderEndpoints, discover};
 use super::token::{Grant, TokenRequest, Tokens, now, request_tokens};
 
 /// The OAuth settings of a server, with secrets resolved.
@@ -38,7 +38,9 @@ pub(in crate::client) struct Auth {
     pub(super) egress: Egress,
     pub(super) server: Url,
     pub(super) config: OAuthConfig,
-    store: LoginStore,
+    /// The endpoints of a provider; those of an MCP server are discovered.
+    provider: Option<ProviderEndpoints>,
+    pub(super) store: LoginStore,
     slot: Arc<AsyncMutex<Slot>>,
     challenge: Mutex<Challenge>,
     /// Notified when the server requires a login and there is none.
@@ -63,10 +65,32 @@ impl Auth {
             egress,
             server,
             config,
+            provider: None,
             store,
             slot: Arc::default(),
             challenge: Mutex::default(),
             rejected: Notify::new(),
+        }
+    }
+
+    /// Returns the same for the login in another store.
+    pub(in crate::client) fn with_store(&self, store: LoginStore) -> Self {
+        let auth = Self::new(self.egress.clone(), self.server.clone(), self.config.clone(), store);
+        auth.set_challenge(self.challenge());
+        auth
+    }
+
+    /// Uses the endpoints of a provider.
+    pub(super) fn at_provider(mut self, endpoints: ProviderEndpoints) -> Self {
+        self.provider = Some(endpoints);
+        self
+    }
+
+    /// Returns the endpoints.
+    pub(super) async fn discover(&self) -> Result<Discovered, OAuthError> {
+        match &self.provider {
+            Some(endpoints) => endpoints.discover(&self.egress).await,
+            None => discover(&self.egress, &self.server, &self.challenge()).await,
         }
     }
 
@@ -185,7 +209,7 @@ impl Auth {
 
     /// Requests a token with the client credentials grant.
     async fn client_credentials(&self) -> Result<Login, OAuthError> {
-        let found = discover(&self.egress, &self.server, &self.challenge()).await?;
+        let found = self.discover().await?;
         let Some(id) = &self.config.client_id else {
             let message = "missing `oauth.client_id`, required by the grant `client_credentials`";
             return Err(OAuthError::Configuration(message.to_owned()));

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use haft_core::mcp::McpServer;
+use haft_core::account::AccountId;
+use haft_core::name::{BundleSlug, TenantId};
 use haft_core::secret::{GrantId, RefreshTokens, Secret, SecretError};
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -30,7 +31,7 @@ pub(super) struct Login {
 
 /// The stored form.
 #[derive(Serialize, Deserialize)]
-struct StoredLogin {
+pub(super) struct StoredLogin {
     server: String,
     resource: String,
     issuer: Option<String>,
@@ -49,10 +50,16 @@ struct StoredLogin {
 
 impl Login {
     fn to_stored(&self) -> Secret {
-        let tokens = self.tokens.as_ref();
+        // The secret of a configured client stays in the configuration.
         let secret = self.client.secret.as_ref().filter(|_| self.registered);
+        Secret::new(serde_json::to_string(&self.stored(secret)).unwrap_or_default())
+    }
+
+    /// Returns the stored form with this secret of the client.
+    pub(super) fn stored(&self, secret: Option<&Secret>) -> StoredLogin {
+        let tokens = self.tokens.as_ref();
         let exposed = |secret: &Secret| secret.expose().to_owned();
-        let stored = StoredLogin {
+        StoredLogin {
             server: self.server.clone(),
             resource: self.resource.clone(),
             issuer: self.issuer.clone(),
@@ -66,12 +73,14 @@ impl Login {
             refresh: tokens.and_then(|tokens| tokens.refresh.as_ref()).map(exposed),
             renew_at: tokens.and_then(|tokens| tokens.renew_at),
             scope: tokens.and_then(|tokens| tokens.scope.clone()),
-        };
-        Secret::new(serde_json::to_string(&stored).unwrap_or_default())
+        }
     }
 
     fn from_stored(text: &Secret) -> Option<Self> {
-        let stored: StoredLogin = serde_json::from_str(text.expose()).ok()?;
+        Self::of(serde_json::from_str(text.expose()).ok()?)
+    }
+
+    pub(super) fn of(stored: StoredLogin) -> Option<Self> {
         let tokens = stored.access.map(|access| Tokens {
             access: Secret::new(access),
             refresh: stored.refresh.map(Secret::new),
@@ -106,10 +115,19 @@ pub(super) struct LoginLease {
 }
 
 impl LoginStore {
-    pub(in crate::client) fn new(server: &McpServer, store: Option<Arc<dyn RefreshTokens>>) -> Self {
+    /// Returns the store of the login that all callers of a server share.
+    pub(in crate::client) fn shared(
+        (tenant, id): (&TenantId, &BundleSlug),
+        store: Option<Arc<dyn RefreshTokens>>,
+    ) -> Self {
         // No credential can have this name. The store deletes it together with the server.
-        let key = haft_core::mcp::login_key(&server.id);
-        Self { store, grant: GrantId { tenant: server.tenant.clone(), credential: key.clone(), key } }
+        let key = haft_core::mcp::login_key(id);
+        Self { store, grant: GrantId { tenant: tenant.clone(), credential: key.clone(), key } }
+    }
+
+    /// Returns the store of an account.
+    pub(in crate::client) fn of_account(account: &AccountId, store: Option<Arc<dyn RefreshTokens>>) -> Self {
+        Self { store, grant: account.grant() }
     }
 
     pub(super) async fn read(&self) -> Result<Option<Login>, OAuthError> {

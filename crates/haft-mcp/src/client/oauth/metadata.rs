@@ -56,11 +56,52 @@ pub(super) struct Issuer {
 /// The result of the discovery.
 #[derive(Debug, Clone)]
 pub(super) struct Discovered {
-    /// The resource identifier of the server (RFC 8707).
+    /// The resource identifier of the server (RFC 8707); empty for a provider, whose tokens are for itself.
     pub(super) resource: String,
     /// The scope to request by default.
     pub(super) scope: Option<String>,
     pub(super) issuer: Issuer,
+}
+
+/// The endpoints of a provider: those of its issuer, or the given ones.
+#[derive(Debug, Clone)]
+pub struct ProviderEndpoints {
+    /// The issuer, whose metadata has the endpoints.
+    pub issuer: Option<Url>,
+    /// Where people log in.
+    pub authorization_endpoint: Option<Url>,
+    /// Where haft gets tokens.
+    pub token_endpoint: Option<Url>,
+}
+
+impl ProviderEndpoints {
+    /// Returns what a login is valid for: it is void if this changes.
+    pub(super) fn server(&self) -> Result<&Url, OAuthError> {
+        let server = self.issuer.as_ref().or(self.token_endpoint.as_ref());
+        server.ok_or_else(|| OAuthError::Configuration("the provider has no token endpoint".to_owned()))
+    }
+
+    /// Returns the endpoints; those of an issuer are read from its metadata.
+    pub(super) async fn discover(&self, egress: &Egress) -> Result<Discovered, OAuthError> {
+        let server = self.server()?;
+        let issuer = match &self.issuer {
+            Some(named) => issuer(egress, named, named.as_str()).await?.ok_or_else(|| {
+                let host = named.host_str().unwrap_or_default();
+                OAuthError::Metadata(format!("the issuer at `{host}` has no metadata"))
+            })?,
+            None => Issuer {
+                name: None,
+                authorization_endpoint: self.authorization_endpoint.clone(),
+                token_endpoint: server.clone(),
+                registration_endpoint: None,
+                auth_methods: None,
+                names_itself: false,
+                supports_s256: true,
+                has_offline_access: false,
+            },
+        };
+        Ok(Discovered { resource: String::new(), scope: None, issuer })
+    }
 }
 
 /// Discovers the authorization server of an MCP server.

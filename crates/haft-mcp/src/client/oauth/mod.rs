@@ -14,11 +14,14 @@ mod fetch;
 mod login;
 mod login_store;
 mod metadata;
+mod provider;
 mod token;
 
 pub(super) use auth::{Auth, OAuthConfig};
 pub(super) use challenge::Challenge;
 pub use error::OAuthError;
-pub use login::{Callback, LoginResult};
-pub(super) use login::{PendingLogins, begin, finish};
+pub use login::{BegunLogin, Callback};
+pub(super) use login::{begin, finish};
 pub(super) use login_store::LoginStore;
+pub use metadata::ProviderEndpoints;
+pub use provider::{ProviderClient, ProviderLogin, finish_login};

@@ -89,7 +89,9 @@ fn post_request<'a>(request: &TokenRequest<'a>, grant: &Grant<'_>) -> PostReques
             }
         }
     }
-    form.append_pair("resource", request.resource);
+    if !request.resource.is_empty() {
+        form.append_pair("resource", request.resource);
+    }
     if let Some(scope) = request.scope {
         form.append_pair("scope", scope);
     }

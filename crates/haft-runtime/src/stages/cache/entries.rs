@@ -115,7 +115,7 @@ mod tests {
     use std::time::Duration;
 
     fn key(number: u8) -> Key {
-        Key { tenant: TenantId::default_tenant(), plan: 1, arguments: number.to_string() }
+        Key { tenant: TenantId::default_tenant(), actor: None, plan: 1, arguments: number.to_string() }
     }
 
     proptest! {

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::first_tenant::{
     AGENT, ARTIFACT, BROKEN_TOOL, BUNDLE, CHAT, CONFIRMED_TOOL, CREDENTIAL, EMAIL, EXAMPLE, FILE,
-    FirstTenant, GROUP, HTTP_TOOL, MCP_SERVER, OTHER_TENANT, PERSON, PIPELINE, SERVICE_ACCOUNT, TAG, TOKEN,
-    TOOL, TOOLSET, WORKSPACE,
+    FirstTenant, GROUP, HTTP_TOOL, MCP_SERVER, OTHER_TENANT, PERSON, PIPELINE, PROVIDER, SERVICE_ACCOUNT,
+    TAG, TOKEN, TOOL, TOOLSET, WORKSPACE,
 };
 use crate::harness::function_tool;
 
@@ -195,6 +195,15 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("get", "/credentials/{name}", NotFound),
     ("put", "/credentials/{name}", Own(&[200])),
     ("delete", "/credentials/{name}", NotFound),
+    ("get", "/accounts", Empty("accounts")),
+    ("put", "/accounts/{provider}", NotFound),
+    ("delete", "/accounts/{provider}", NotFound),
+    ("post", "/accounts/{provider}/connect", NotFound),
+    // Needs the state of a login, which only its person knows.
+    ("get", "/accounts/callback", Own(&[400])),
+    ("get", "/account-providers", Empty("providers")),
+    ("put", "/account-providers/{name}", Own(&[200])),
+    ("delete", "/account-providers/{name}", NotFound),
     ("get", "/tenants", Forbidden),
     ("post", "/tenants", Forbidden),
     ("get", "/tenants/{id}", Forbidden),
@@ -321,6 +330,7 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
         ("groups", "id") => texts(&[&first.group, GROUP]),
         ("tenants", "id") => texts(&["default", OTHER_TENANT]),
         ("credentials", "name") => texts(&[CREDENTIAL]),
+        ("account-providers", "name") | ("accounts", "provider") => texts(&[PROVIDER]),
         ("chats", "id") => texts(&[&first.chat]),
         ("messages", "message_id") => texts(&[&first.message]),
         ("agents", "ref") => texts(&[&first.agent, AGENT]),
@@ -387,6 +397,7 @@ const PLAIN_PARAMETERS: &[&str] = &[
     "prune",
     "publish",
     "recommended_page_size",
+    "repeated",
     "result",
     "runtime",
     "shared",
@@ -424,6 +435,7 @@ pub(super) fn query_values(first: &FirstTenant, path: &str, parameter: &str) -> 
         "parent_id" if path == "/runs" => texts(&[&first.run]),
         "parent_id" => first.calls.clone(),
         "agent" => texts(&[&first.agent, AGENT]),
+        "person" => texts(&[&first.person]),
         "manifest" => texts(&[&first.manifest]),
         "from" | "to" if path.ends_with("/diff") && !path.starts_with("/tools") => texts(&[&first.manifest]),
         "path" => texts(&[FILE]),
@@ -464,6 +476,8 @@ pub(super) fn body(first: &FirstTenant, method: &str, path: &str) -> Value {
         }
         ("post", "/tenants") => json!({"id": "another"}),
         ("put", "/credentials/{name}") => json!({"value": "changed"}),
+        ("put", "/accounts/{provider}") => json!({"api_key": "changed"}),
+        ("put", "/account-providers/{name}") => json!({"help": "changed"}),
         ("patch", "/tokens/{id}") => json!({"rate_limit": null}),
         ("post", "/application-clients") => {
             json!({"name": "own", "redirect_uris": ["https://own.example/cb"]})

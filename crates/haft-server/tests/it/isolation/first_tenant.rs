@@ -16,6 +16,7 @@ pub(super) const BROKEN_TOOL: &str = "chert-broken";
 pub(super) const BUNDLE: &str = "agate-bundle";
 pub(super) const TAG: &str = "amber-tag";
 pub(super) const CREDENTIAL: &str = "OBSIDIAN_KEY";
+pub(super) const PROVIDER: &str = "opal-provider";
 pub(super) const MCP_SERVER: &str = "coral-server";
 pub(super) const TOKEN: &str = "onyx-token";
 pub(super) const PERSON: &str = "onyx-person";
@@ -225,6 +226,7 @@ impl FirstTenant {
             format!("/api/workspaces/{WORKSPACE}/files"),
             format!("/api/workspaces/{WORKSPACE}/manifests"),
             "/api/credentials".to_owned(),
+            "/api/account-providers".to_owned(),
             "/api/tokens".to_owned(),
             "/api/people".to_owned(),
             "/api/service-accounts".to_owned(),
@@ -304,6 +306,12 @@ async fn create_settings(server: &Server) -> (String, String) {
             Method::PUT,
             &*format!("/api/credentials/{CREDENTIAL}"),
             json!({"value": "jade-credential-value"}),
+            200,
+        ),
+        (
+            Method::PUT,
+            &*format!("/api/account-providers/{PROVIDER}"),
+            json!({"help": "opal-provider-help"}),
             200,
         ),
         (Method::PUT, "/api/policy", rules, 200),

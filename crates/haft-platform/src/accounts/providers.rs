@@ -1,0 +1,170 @@
+//! The providers that admins define.
+
+use haft_core::account::{AccountProvider, OAuthProvider, check_provider_name};
+use haft_core::token::Role;
+use url::Url;
+
+use crate::audit;
+use crate::context::Context;
+use crate::error::ServiceError;
+use crate::identity::Identity;
+
+/// The most providers of a tenant.
+const MAX_PROVIDERS: usize = 200;
+/// The longest name for people, and the longest help, in characters.
+const MAX_DISPLAY_NAME: usize = 100;
+const MAX_HELP: usize = 2000;
+/// The longest other text, in characters, and the most scopes.
+const MAX_TEXT: usize = 2000;
+const MAX_SCOPES: usize = 100;
+
+/// Lists the providers of the tenant.
+pub async fn providers(app: &Context, identity: &Identity) -> Result<Vec<AccountProvider>, ServiceError> {
+    identity.require(Role::Viewer)?;
+    Ok(app.store().accounts().providers(&identity.tenant).await?)
+}
+
+/// Defines a provider, or replaces it.
+pub async fn put_provider(
+    app: &Context,
+    identity: &Identity,
+    provider: AccountProvider,
+) -> Result<AccountProvider, ServiceError> {
+    identity.require(Role::Admin)?;
+    check(&provider).map_err(ServiceError::bad_request)?;
+    let known = app.store().accounts().providers(&identity.tenant).await?;
+    if known.len() >= MAX_PROVIDERS && known.iter().all(|known| known.name != provider.name) {
+        let message = format!("a tenant has at most {MAX_PROVIDERS} providers; delete one first");
+        return Err(ServiceError::bad_request(message));
+    }
+    audit::note(identity, "account_provider.put", &provider.name);
+    app.store().accounts().put_provider(&identity.tenant, &provider).await?;
+    Ok(provider)
+}
+
+/// Deletes a provider with all accounts there. Calls that wait for one end.
+pub async fn delete_provider(app: &Context, identity: &Identity, name: &str) -> Result<(), ServiceError> {
+    identity.require(Role::Admin)?;
+    if !app.store().accounts().delete_provider(&identity.tenant, name).await? {
+        return Err(ServiceError::not_found("account provider", name));
+    }
+    audit::note(identity, "account_provider.delete", name);
+    app.store().approvals().provider_deleted(identity.tenant.clone(), name).await?;
+    Ok(())
+}
+
+fn check(provider: &AccountProvider) -> Result<(), String> {
+    let AccountProvider { name, display_name, help, shared, oauth } = provider;
+    check_provider_name(name).map_err(|why| {
+        let name = haft_core::problem::excerpt(name, 80);
+        format!("invalid name `{name}`: {why}")
+    })?;
+    for (field, text, max) in [("display_name", display_name, MAX_DISPLAY_NAME), ("help", help, MAX_HELP)] {
+        if text.chars().count() > max {
+            return Err(format!("`{field}` exceeds the limit of {max} characters"));
+        }
+    }
+    if shared.as_ref().is_some_and(|text| !is_reference(text)) {
+        return Err(
+            "`shared` must be a reference `${NAME}`; store the value with `haft secret set NAME`".into()
+        );
+    }
+    oauth.as_ref().map_or(Ok(()), check_oauth)
+}
+
+fn check_oauth(oauth: &OAuthProvider) -> Result<(), String> {
+    let endpoints = [
+        ("issuer", &oauth.issuer),
+        ("authorization_endpoint", &oauth.authorization_endpoint),
+        ("token_endpoint", &oauth.token_endpoint),
+    ];
+    for (field, text) in endpoints {
+        let Some(text) = text else { continue };
+        let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "https" | "http"));
+        let is_valid = text.chars().count() <= MAX_TEXT
+            && url.is_some_and(|url| url.username().is_empty() && url.password().is_none());
+        if !is_valid {
+            return Err(format!(
+                "`oauth.{field}` must be a URL that starts with `https://`, without user info"
+            ));
+        }
+    }
+    let has_endpoints = oauth.authorization_endpoint.is_some() && oauth.token_endpoint.is_some();
+    if oauth.issuer.is_some() == (has_endpoints || oauth.token_endpoint.is_some()) {
+        return Err(
+            "set either `oauth.issuer`, or `oauth.authorization_endpoint` and `oauth.token_endpoint`".into(),
+        );
+    }
+    if oauth.issuer.is_none() && !has_endpoints {
+        return Err("missing `oauth.authorization_endpoint`".into());
+    }
+    if oauth.client_id.trim().is_empty() || oauth.client_id.chars().count() > MAX_TEXT {
+        return Err(
+            "missing `oauth.client_id`: the id of the client that you registered at the provider".into()
+        );
+    }
+    if oauth.client_secret.as_ref().is_some_and(|text| !is_reference(text)) {
+        return Err(
+            "`oauth.client_secret` must be a reference `${NAME}`; store the value with `haft secret set NAME`"
+                .into(),
+        );
+    }
+    let is_scope = |scope: &String| !scope.is_empty() && !scope.contains(char::is_whitespace);
+    if oauth.scopes.len() > MAX_SCOPES || !oauth.scopes.iter().all(is_scope) {
+        return Err(
+            "`oauth.scopes` must not contain empty entries or spaces, and has at most 100 entries".into()
+        );
+    }
+    Ok(())
+}
+
+/// Returns whether a text is exactly one `${NAME}`; anything beside it would be stored in clear.
+fn is_reference(text: &str) -> bool {
+    let name = text.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    name.is_some_and(|name| {
+        !name.is_empty() && !name.contains(['$', '{', '}']) && !name.starts_with("account:")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_are_checked() {
+        let provider = || AccountProvider {
+            name: "github".into(),
+            display_name: String::new(),
+            help: String::new(),
+            shared: None,
+            oauth: None,
+        };
+        let oauth = || OAuthProvider {
+            issuer: Some("https://a.test".into()),
+            client_id: "haft".into(),
+            ..OAuthProvider::default()
+        };
+        let check = |provider: AccountProvider, expected: &str| {
+            let error = super::check(&provider).err().unwrap_or_default();
+            assert!(if expected.is_empty() { error.is_empty() } else { error.contains(expected) }, "{error}");
+        };
+        check(provider(), "");
+        check(AccountProvider { name: "GitHub".into(), ..provider() }, "invalid name `GitHub`");
+        check(AccountProvider { shared: Some("plain".into()), ..provider() }, "`shared` must be a reference");
+        check(AccountProvider { shared: Some("${account:x}".into()), ..provider() }, "`shared`");
+        check(AccountProvider { help: "x".repeat(2001), ..provider() }, "`help` exceeds");
+        let with = |oauth| AccountProvider { oauth: Some(oauth), ..provider() };
+        check(with(oauth()), "");
+        check(with(OAuthProvider { issuer: None, ..oauth() }), "missing `oauth.authorization_endpoint`");
+        check(with(OAuthProvider { client_id: " ".into(), ..oauth() }), "missing `oauth.client_id`");
+        check(
+            with(OAuthProvider { issuer: Some("file:///x".into()), ..oauth() }),
+            "`oauth.issuer` must be a URL",
+        );
+        check(
+            with(OAuthProvider { client_secret: Some("s3cr3t".into()), ..oauth() }),
+            "`oauth.client_secret`",
+        );
+        check(with(OAuthProvider { scopes: vec!["a b".into()], ..oauth() }), "`oauth.scopes`");
+    }
+}

@@ -1,0 +1,197 @@
+//! `/accounts`: what people have connected at providers. Values are never returned.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use haft_api::account::{AccountList, AccountView, ApiKeyBody, ConnectableView, StartedConnection};
+use haft_core::id::ActorId;
+use haft_core::secret::Secret;
+use haft_mcp::client::Callback;
+
+use crate::authentication::{Caller, authenticate};
+use crate::body::Body;
+use crate::browser::own_url;
+use crate::error::{ApiError, ErrorBody};
+use crate::html_page::{escape, redirect, respond};
+use crate::params::Params;
+use crate::reply::{self, Message, Success, success};
+use haft_platform::Installation;
+use haft_platform::accounts::{self, Completed, Connectable, LoginError};
+
+/// The path that providers redirect to.
+const CALLBACK: &str = "/api/accounts/callback";
+/// The parameter of a callback that a page of this server repeats.
+const REPEATED: &str = "repeated";
+
+fn view(connectable: Connectable) -> ConnectableView {
+    let Connectable { provider, display_name, help, kind, has_shared, account } = connectable;
+    let account = account.map(|account| AccountView {
+        kind: account.kind,
+        state: account.state,
+        scope: account.scope,
+        created_at: account.created_at,
+        modified_at: account.modified_at,
+        last_used_at: account.last_used_at,
+    });
+    ConnectableView { provider, display_name, help, kind, has_shared, account }
+}
+
+fn person(params: &Params) -> Result<Option<ActorId>, ApiError> {
+    let parse = |text: &str| {
+        text.parse().map_err(|error| ApiError::bad_request(format!("invalid `person`: {error}")))
+    };
+    params.get("person").map(parse).transpose()
+}
+
+/// List what you have connected and what you can connect, or what a person has connected.
+#[utoipa::path(
+    get, path = "/accounts", tag = "accounts",
+    params(("person" = Option<String>, Query, description = "The id of a person, for admins: only what that person has connected")),
+    responses((status = 200, body = Success<AccountList>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let all = accounts::connectable(&app, &identity, person(&params)?).await?;
+    Ok(success(AccountList { accounts: all.into_iter().map(view).collect() }).into_response())
+}
+
+/// Connect an account with an API key. Calls that wait for it go on.
+#[utoipa::path(
+    put, path = "/accounts/{provider}", tag = "accounts",
+    params(("provider" = String, Path, example = "github")), request_body = ApiKeyBody,
+    responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn put(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+    Path(provider): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    // The parser's message could quote the key.
+    let ApiKeyBody { api_key } = body.json().map_err(|_| {
+        ApiError::bad_request(
+            "invalid request body: expected `{\"api_key\": \"…\"}` with the key as a string",
+        )
+    })?;
+    accounts::put_key(&app, &identity, &provider, Secret::new(api_key)).await?;
+    Ok(reply::message(format!("Account at '{provider}' connected")))
+}
+
+/// Revoke an account: your own, or as an admin that of a person.
+#[utoipa::path(
+    delete, path = "/accounts/{provider}", tag = "accounts",
+    params(("provider" = String, Path, example = "github"),
+        ("person" = Option<String>, Query, description = "The id of a person, for admins")),
+    responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn revoke(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+    Path(provider): Path<String>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    match person(&params)? {
+        Some(person) => accounts::revoke_of(&app, &identity, person, &provider).await?,
+        None => accounts::revoke(&app, &identity, &provider).await?,
+    }
+    Ok(reply::message(format!("Account at '{provider}' revoked")))
+}
+
+/// Begin to log in at a provider. Open the returned URL in a browser in which you are logged in to haft.
+#[utoipa::path(
+    post, path = "/accounts/{provider}/connect", tag = "accounts",
+    params(("provider" = String, Path, example = "github")),
+    responses((status = 200, body = Success<StartedConnection>), (status = 404, body = ErrorBody), (status = 502, body = ErrorBody))
+)]
+pub(crate) async fn connect(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+    Path(provider): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let redirect_uri = format!("{}{CALLBACK}", own_url(&app, &headers));
+    let url = accounts::begin(&app, &identity, &provider, &redirect_uri).await?;
+    Ok(success(StartedConnection { authorization_url: url.to_string(), redirect_uri }).into_response())
+}
+
+/// Finish a login: the provider redirects the browser here. It connects an account only for the person who began the
+/// login, once, within ten minutes.
+#[utoipa::path(
+    get, path = "/accounts/callback", tag = "accounts",
+    params(("state" = String, Query), ("code" = Option<String>, Query), ("iss" = Option<String>, Query), ("error" = Option<String>, Query),
+        ("error_description" = Option<String>, Query), ("repeated" = Option<String>, Query, description = "Set by a page of this server")),
+    responses((status = 200, content_type = "text/html", body = String, description = "A page that repeats the request with the session of the browser"),
+        (status = 303, description = "Connected: the page of accounts"),
+        (status = 400, content_type = "text/html", body = String, description = "The login failed")),
+    security(())
+)]
+pub(crate) async fn callback(
+    State(app): State<Arc<Installation>>,
+    uri: Uri,
+    headers: HeaderMap,
+    params: Result<Params, ApiError>,
+) -> Response {
+    let params = match params {
+        Ok(params) => params,
+        Err(error) => return failed(StatusCode::BAD_REQUEST, &error.0.message),
+    };
+    let identity = authenticate(&app, &Method::GET, &headers).await.ok();
+    // Browsers do not send the session when they come from another site.
+    if identity.is_none() && params.get(REPEATED).is_none() {
+        return repeat(uri.query().unwrap_or_default());
+    }
+    // In a task of its own: closing the page must not lose the tokens that the code was exchanged for.
+    let finished = tokio::spawn(async move {
+        let browser = identity.map(|identity| identity.principal());
+        accounts::complete(&app, browser.as_deref(), read_callback(&params)).await
+    });
+    match finished.await {
+        Ok(Ok(Completed { provider, .. })) => redirect(&format!("/ui/accounts?connected={provider}"), None),
+        Ok(Err(error)) => failed(status_of(&error), &error.to_string()),
+        Err(_) => failed(StatusCode::INTERNAL_SERVER_ERROR, "an internal error occurred"),
+    }
+}
+
+/// Reads the parameters of a callback.
+pub(super) fn read_callback(params: &Params) -> Callback {
+    let text = |name| params.get(name).map(str::to_owned);
+    let error = text("error").map(|error| match text("error_description") {
+        Some(description) => format!("{error}: {description}"),
+        None => error,
+    });
+    let state = Secret::new(text("state").unwrap_or_default());
+    Callback { state, code: text("code").map(Secret::new), iss: text("iss"), error }
+}
+
+pub(super) fn status_of(error: &LoginError) -> StatusCode {
+    match error {
+        LoginError::OtherPerson | LoginError::NotLoggedIn => StatusCode::FORBIDDEN,
+        LoginError::Login(_) => StatusCode::BAD_REQUEST,
+        LoginError::Failed(error) => crate::error::status(error.code),
+    }
+}
+
+/// Returns a page that makes the browser repeat the request as one of this site, with its session.
+fn repeat(query: &str) -> Response {
+    let to = escape(&format!("{CALLBACK}?{query}&{REPEATED}=1"));
+    let page = format!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>haft</title>\
+         <meta http-equiv=\"refresh\" content=\"0; url={to}\"></head>\
+         <body><p><a href=\"{to}\">Continue</a></p></body></html>"
+    );
+    respond(StatusCode::OK, page)
+}
+
+fn failed(status: StatusCode, why: &str) -> Response {
+    let page = format!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>haft</title></head>\
+         <body><h1>The account was not connected</h1><p>{}</p><p><a href=\"/ui/accounts\">Accounts</a></p></body></html>",
+        escape(why)
+    );
+    respond(status, page)
+}
