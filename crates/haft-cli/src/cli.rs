@@ -7,10 +7,9 @@ use haft_core::secret::Secret;
 
 use crate::commands::{
     account, agent, application, apply, approval, artifact, audit, auth, bundle, call, chat, complete,
-    completions, context,
-    doctor, group, import, init, key, limits, login, login_link, logout, mcp, mcp_server, person, pipeline,
-    policy, reindex, run, schema, secret, serve, service_account, tenant, token, tool, toolset, webhook,
-    whoami, workspace,
+    completions, context, doctor, group, import, init, key, limits, login, login_link, logout, mcp,
+    mcp_server, person, pipeline, policy, reindex, run, schema, secret, serve, service_account, tenant,
+    token, tool, toolset, webhook, whoami, workspace,
 };
 use crate::context::Context;
 use crate::error::CliError;

@@ -150,7 +150,10 @@ impl Access {
     pub async fn assigned_rights(&self) -> Result<Vec<AssignedRights>, StoreError> {
         let action = "load the assigned rights";
         let sql = format!("SELECT {ASSIGNED} FROM assigned_rights");
-        let found = sqlx::query(AssertSqlSafe(sql)).fetch_all(&self.db.engine.pool).await.map_err(failed_to(action))?;
+        let found = sqlx::query(AssertSqlSafe(sql))
+            .fetch_all(&self.db.engine.pool)
+            .await
+            .map_err(failed_to(action))?;
         found.iter().map(assigned).collect::<Result<_, _>>().map_err(failed_to(action))
     }
 
