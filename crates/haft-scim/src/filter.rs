@@ -364,7 +364,8 @@ impl<'a> Parser<'a> {
     /// Reads a keyword if it is next.
     fn keyword(&mut self, keyword: &str) -> bool {
         let before = self.rest;
-        let is_whole = |rest: &str| rest.starts_with(|c: char| c.is_whitespace() || c == '(');
+        let is_whole =
+            |rest: &str| rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || c == '(');
         if self.word().eq_ignore_ascii_case(keyword) && is_whole(self.rest) {
             return true;
         }

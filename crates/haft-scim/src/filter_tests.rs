@@ -92,7 +92,7 @@ fn what_is_no_filter_is_rejected() {
     check("userName eq [1]", "expected a text");
     check("userName eq {}", "expected a text");
     check("userName pr and", "the name of an attribute");
-    check("userName pr or or", "the name of an attribute");
+    check("userName pr or or", "expected `eq`");
     check("userName pr userName pr", "expected `and`, `or` or the end");
     check("(userName pr", "expected `)`");
     check("userName pr)", "the end at byte 11");

@@ -299,9 +299,19 @@ fn parse_path(text: &str) -> Result<Target, ScimError> {
     let mut parser = Parser::new(text).map_err(invalid)?;
     let path = parser.attribute().map_err(invalid)?;
     let filter = parser.value_filter(0).map_err(invalid)?;
-    let sub = if parser.symbol(".") { Some(parser.attribute().map_err(invalid)?.name) } else { None };
+    let sub = if parser.symbol(".") { Some(parser.attribute().map_err(invalid)?) } else { None };
     parser.end().map_err(invalid)?;
-    Ok(Target { path: AttributePath { sub, ..path }, filter: Some(filter) })
+    match sub {
+        // The parts of values have no parts.
+        Some(AttributePath { schema: Schema::Core, name, sub: None }) if path.sub.is_none() => {
+            Ok(Target { path: AttributePath { sub: Some(name), ..path }, filter: Some(filter) })
+        }
+        None if path.sub.is_none() => Ok(Target { path, filter: Some(filter) }),
+        _ => {
+            let detail = format!("invalid path `{}`: too many parts", excerpt(text, 120));
+            Err(ScimError::new(ScimType::InvalidPath, detail))
+        }
+    }
 }
 
 fn unknown_path(path: &str, resource: ResourceType) -> ScimError {

@@ -172,6 +172,7 @@ fn what_cannot_be_changed_is_rejected_or_ignored() {
         ("emails[type eq].value", ScimType::InvalidPath),
         (r#"emails[type eq "work"].x"#, ScimType::InvalidPath),
         (r#"emails[type eq "work"].value.x"#, ScimType::InvalidPath),
+        (r#"emails.value[type eq "work"]"#, ScimType::InvalidPath),
         ("urn:example:2.0:User:badge", ScimType::InvalidPath),
         ("id", ScimType::Mutability),
         ("groups", ScimType::Mutability),
