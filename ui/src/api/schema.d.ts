@@ -4,6 +4,113 @@
  */
 
 export interface paths {
+    "/account-providers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the providers of accounts that admins have defined. */
+        get: operations["get_account_providers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/account-providers/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Define a provider of accounts, or replace it. Accounts are revoked if its OAuth client changes. */
+        put: operations["put_account_providers_name"];
+        post?: never;
+        /** Delete a provider and all accounts there. Calls that wait for an account there fail. */
+        delete: operations["delete_account_providers_name"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what you have connected and what you can connect, or what a person has connected. */
+        get: operations["get_accounts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Finish a login: the provider redirects the browser here. It connects an account only for the person who began the
+         *     login, once, within ten minutes.
+         */
+        get: operations["get_accounts_callback"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts/{provider}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Connect an account with an API key. Calls that wait for it go on. */
+        put: operations["put_accounts_provider"];
+        post?: never;
+        /** Revoke an account: your own, or as an admin that of a person. */
+        delete: operations["delete_accounts_provider"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts/{provider}/connect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Begin to log in at a provider. Open the returned URL in a browser in which you are logged in to haft. */
+        post: operations["post_accounts_provider_connect"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/agents": {
         parameters: {
             query?: never;
@@ -3087,6 +3194,90 @@ export interface components {
             secret?: string;
         };
         /**
+         * @description What an account holds.
+         * @enum {string}
+         */
+        AccountKind: "oauth" | "api_key";
+        /** @description What somebody has connected, and what can be connected. */
+        AccountList: {
+            accounts: components["schemas"]["ConnectableView"][];
+        };
+        /** @description A provider that an admin has defined: calls get the account of their person there as `${account:NAME}`. */
+        AccountProvider: {
+            /**
+             * @description The name for people.
+             * @example GitHub
+             */
+            display_name?: string;
+            /**
+             * @description How to get the key, or what the login is for.
+             * @example Create a token at github.com/settings/tokens.
+             */
+            help?: string;
+            /**
+             * @description The name.
+             * @example github
+             */
+            name: string;
+            /** @description The OAuth client; without one, people enter an API key. */
+            oauth?: components["schemas"]["OAuthProvider"];
+            /**
+             * @description The credential `${NAME}` that is used for callers without an account; without one, each needs an account.
+             * @example ${GITHUB_TOKEN}
+             */
+            shared?: string;
+        };
+        /** @description The definition of a provider; its name is in the path. */
+        AccountProviderBody: {
+            /**
+             * @description The name for people.
+             * @example GitHub
+             */
+            display_name?: string;
+            /** @description How to get the key, or what the login is for. */
+            help?: string;
+            oauth?: components["schemas"]["OAuthProvider"] | null;
+            /**
+             * @description The credential `${NAME}` for callers without an account; without one, each needs an account.
+             * @example ${GITHUB_TOKEN}
+             */
+            shared?: string | null;
+        };
+        /** @description The providers of a tenant. */
+        AccountProviderList: {
+            providers: components["schemas"]["AccountProvider"][];
+        };
+        /**
+         * @description Whether an account can be used.
+         * @enum {string}
+         */
+        AccountState: "connected" | "expired";
+        /** @description What somebody has connected at a provider, without the value. */
+        AccountView: {
+            /**
+             * Format: date-time
+             * @description When the person first connected.
+             */
+            created_at: string;
+            kind: components["schemas"]["AccountKind"];
+            /**
+             * Format: date-time
+             * @description When a call last used it, to the minute.
+             */
+            last_used_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the person last connected.
+             */
+            modified_at: string;
+            /**
+             * @description The scope that the provider granted.
+             * @example repo
+             */
+            scope: string | null;
+            state: components["schemas"]["AccountState"];
+        };
+        /**
          * @description The kinds of actors.
          * @enum {string}
          */
@@ -3488,6 +3679,14 @@ export interface components {
             message: components["schemas"]["ChatMessage"];
             run: components["schemas"]["Run"] | null;
         };
+        /** @description An API key that a person enters. */
+        ApiKeyBody: {
+            /**
+             * @description The key, without line breaks.
+             * @example s3cr3t
+             */
+            api_key: string;
+        };
         /**
          * @description The location of an API key.
          * @enum {string}
@@ -3667,6 +3866,11 @@ export interface components {
             /** @enum {string} */
             kind: "rule";
             /** @description A policy rule with the effect `approve`, by its name. */
+            name: string;
+        } | {
+            /** @enum {string} */
+            kind: "account";
+            /** @description No approval: the person who calls has to connect an account at this provider. Then the call runs by itself. */
             name: string;
         };
         /**
@@ -4274,6 +4478,8 @@ export interface components {
         };
         /** @description How a call was authorised, where more than the role and the allow-list decided. */
         CallDecision: {
+            /** @description The provider of the account that the call waited for. Nobody has approved such a call. */
+            account?: string;
             /**
              * Format: uuid
              * @description The approval of the call.
@@ -4727,6 +4933,23 @@ export interface components {
             /** @description Whether it requires a key. */
             requires_key: boolean;
         };
+        /** @description Something that an account can be connected at, and the account there. */
+        ConnectableView: {
+            account: components["schemas"]["AccountView"] | null;
+            /** @example GitHub */
+            display_name: string;
+            /** @description Whether calls work without an account, with a shared credential. */
+            has_shared: boolean;
+            /** @description How to connect. */
+            help: string;
+            /** @description Whether the person logs in or enters an API key. */
+            kind: components["schemas"]["AccountKind"];
+            /**
+             * @description The name of the provider, or `mcp:` and the id of an MCP server.
+             * @example github
+             */
+            provider: string;
+        };
         /** @description An evaluated rule or check. */
         ConsideredView: {
             /** @description Its effect on matching calls. */
@@ -4796,6 +5019,11 @@ export interface components {
             next_page_token: string | null;
             total: number;
         };
+        /**
+         * @description Whose credentials the connections to an MCP server use.
+         * @enum {string}
+         */
+        CredentialMode: "shared" | "person" | "person_or_shared";
         /** @description A stored credential, without its value. */
         CredentialView: {
             /**
@@ -5242,7 +5470,7 @@ export interface components {
          * @description The stable code of an error
          * @enum {string}
          */
-        ErrorCode: "invalid_request" | "invalid_arguments" | "invalid_definition" | "invalid_page_token" | "unauthorized" | "forbidden" | "not_found" | "ambiguous_name" | "method_not_allowed" | "conflict" | "idempotency_conflict" | "read_only" | "too_large" | "unsupported_media_type" | "disabled" | "not_published" | "removed" | "not_ready" | "policy_denied" | "approval_required" | "approval_denied" | "approval_expired" | "too_deep" | "overloaded" | "rate_limited" | "timeout" | "cancelled" | "interrupted" | "template" | "secret_missing" | "path_escapes" | "egress_refused" | "network" | "http_status" | "invalid_response" | "invalid_output" | "sandbox_unavailable" | "execution_failed" | "panicked" | "model_error" | "budget_exceeded" | "store_unavailable" | "internal";
+        ErrorCode: "invalid_request" | "invalid_arguments" | "invalid_definition" | "invalid_page_token" | "unauthorized" | "forbidden" | "not_found" | "ambiguous_name" | "method_not_allowed" | "conflict" | "idempotency_conflict" | "read_only" | "too_large" | "unsupported_media_type" | "disabled" | "not_published" | "removed" | "not_ready" | "policy_denied" | "approval_required" | "approval_denied" | "approval_expired" | "too_deep" | "overloaded" | "rate_limited" | "timeout" | "cancelled" | "interrupted" | "template" | "secret_missing" | "credential_required" | "path_escapes" | "egress_refused" | "network" | "http_status" | "invalid_response" | "invalid_output" | "sandbox_unavailable" | "execution_failed" | "panicked" | "model_error" | "budget_exceeded" | "store_unavailable" | "internal";
         /** @description The error. */
         ErrorDetail: {
             /** @description A stable code. */
@@ -6354,6 +6582,8 @@ export interface components {
              * @description When it was added.
              */
             created_at: string;
+            /** @description Whose credentials its connections use. */
+            credentials?: components["schemas"]["CredentialMode"];
             /** @description The file that declares it, which is then the only place to change it. */
             declared_in?: string;
             /** @description Whether haft connects to it. */
@@ -6751,6 +6981,7 @@ export interface components {
              * @example mcp-server-files
              */
             command?: string | null;
+            credentials?: components["schemas"]["CredentialMode"] | null;
             /** @description The working directory of the program. */
             cwd?: string | null;
             /** @description Whether haft connects to it. */
@@ -6944,6 +7175,24 @@ export interface components {
          * @enum {string}
          */
         OAuthGrant: "authorization_code" | "client_credentials";
+        /** @description The OAuth client of haft at a provider. The endpoints are those of `issuer`, if it is set. */
+        OAuthProvider: {
+            /** @description Where people log in. */
+            authorization_endpoint?: string | null;
+            /** @description The id of the client. */
+            client_id: string;
+            /** @description The client secret, as `${NAME}`. */
+            client_secret?: string | null;
+            /**
+             * @description The issuer, whose metadata has the endpoints.
+             * @example https://login.example.com
+             */
+            issuer?: string | null;
+            /** @description The scopes to request. */
+            scopes?: string[];
+            /** @description Where haft gets tokens. */
+            token_endpoint?: string | null;
+        };
         /**
          * @description What happened to an object that has no other states.
          * @enum {string}
@@ -8258,6 +8507,7 @@ export interface components {
         ServerPatch: {
             /** @description Whether changed tools are accepted without review. */
             accept_changes?: boolean | null;
+            credentials?: components["schemas"]["CredentialMode"] | null;
             /** @description Whether haft connects to it. */
             enabled?: boolean | null;
             /**
@@ -8499,6 +8749,13 @@ export interface components {
             /** @example name: greet */
             text: string;
         };
+        /** @description A login at a provider that has begun. */
+        StartedConnection: {
+            /** @description Where the person logs in, within ten minutes and in a browser in which the person is logged in to haft. */
+            authorization_url: string;
+            /** @description Where the provider sends the browser back to. */
+            redirect_uri: string;
+        };
         /** @description A login that a user completes in a browser. */
         StartedLogin: {
             /**
@@ -8705,6 +8962,51 @@ export interface components {
                  *     ]
                  */
                 accepted: string[];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_AccountList: {
+            /** @description What somebody has connected, and what can be connected. */
+            data: {
+                accounts: components["schemas"]["ConnectableView"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_AccountProvider: {
+            /** @description A provider that an admin has defined: calls get the account of their person there as `${account:NAME}`. */
+            data: {
+                /**
+                 * @description The name for people.
+                 * @example GitHub
+                 */
+                display_name?: string;
+                /**
+                 * @description How to get the key, or what the login is for.
+                 * @example Create a token at github.com/settings/tokens.
+                 */
+                help?: string;
+                /**
+                 * @description The name.
+                 * @example github
+                 */
+                name: string;
+                /** @description The OAuth client; without one, people enter an API key. */
+                oauth?: components["schemas"]["OAuthProvider"];
+                /**
+                 * @description The credential `${NAME}` that is used for callers without an account; without one, each needs an account.
+                 * @example ${GITHUB_TOKEN}
+                 */
+                shared?: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_AccountProviderList: {
+            /** @description The providers of a tenant. */
+            data: {
+                providers: components["schemas"]["AccountProvider"][];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -10197,6 +10499,17 @@ export interface components {
                 path: string | null;
                 /** @example name: greet */
                 text: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_StartedConnection: {
+            /** @description A login at a provider that has begun. */
+            data: {
+                /** @description Where the person logs in, within ten minutes and in a browser in which the person is logged in to haft. */
+                authorization_url: string;
+                /** @description Where the provider sends the browser back to. */
+                redirect_uri: string;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -11855,6 +12168,359 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    get_account_providers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "providers": [
+                     *           {
+                     *             "display_name": "GitHub",
+                     *             "help": "Create a token at github.com/settings/tokens.",
+                     *             "name": "github",
+                     *             "shared": "${GITHUB_TOKEN}"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_AccountProviderList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    put_account_providers_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example github */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "display_name": "GitHub",
+                 *       "shared": "${GITHUB_TOKEN}"
+                 *     }
+                 */
+                "application/json": components["schemas"]["AccountProviderBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "display_name": "GitHub",
+                     *         "help": "Create a token at github.com/settings/tokens.",
+                     *         "name": "github",
+                     *         "shared": "${GITHUB_TOKEN}"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_AccountProvider"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_account_providers_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example github */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_accounts: {
+        parameters: {
+            query?: {
+                /** @description The id of a person, for admins: only what that person has connected */
+                person?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "accounts": [
+                     *           {
+                     *             "account": {
+                     *               "created_at": "2026-01-31T12:00:00Z",
+                     *               "kind": "oauth",
+                     *               "last_used_at": "2026-01-31T12:00:00Z",
+                     *               "modified_at": "2026-01-31T12:00:00Z",
+                     *               "scope": "repo",
+                     *               "state": "connected"
+                     *             },
+                     *             "display_name": "GitHub",
+                     *             "has_shared": true,
+                     *             "help": "text",
+                     *             "kind": "oauth",
+                     *             "provider": "github"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_AccountList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_accounts_callback: {
+        parameters: {
+            query: {
+                state: string;
+                code?: string;
+                iss?: string;
+                error?: string;
+                error_description?: string;
+                /** @description Set by a page of this server */
+                repeated?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page that repeats the request with the session of the browser */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example text */
+                    "text/html": string;
+                };
+            };
+            /** @description Connected: the page of accounts */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The login failed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example text */
+                    "text/html": string;
+                };
+            };
+        };
+    };
+    put_accounts_provider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example github */
+                provider: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "api_key": "s3cr3t"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ApiKeyBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_accounts_provider: {
+        parameters: {
+            query?: {
+                /** @description The id of a person, for admins */
+                person?: string;
+            };
+            header?: never;
+            path: {
+                /** @example github */
+                provider: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_accounts_provider_connect: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example github */
+                provider: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "authorization_url": "text",
+                     *         "redirect_uri": "text"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_StartedConnection"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            502: components["responses"]["BadGateway"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_agents: {
         parameters: {
             query?: {

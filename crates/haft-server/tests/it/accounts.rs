@@ -12,6 +12,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{Server, code, poll, send};
+use crate::login::browser;
 use crate::people::Person;
 use crate::postgres::{database, on};
 use crate::tenants::with;
@@ -163,15 +164,13 @@ async fn agree(person: &Person, server: &Server, provider: &str, name: &str) -> 
     let (status, answer) = person.send(server, Method::POST, &path, Value::Null).await;
     assert_eq!(status, 200, "{answer}");
     let url = format!("{}&as={name}", answer["data"]["authorization_url"].as_str().unwrap());
-    let client =
-        reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-    let page = client.get(url).send().await.unwrap();
+    let page = browser().get(url).send().await.unwrap();
     let to = url::Url::parse(page.headers()[header::LOCATION].to_str().unwrap()).unwrap();
     format!("{}?{}", to.path(), to.query().unwrap())
 }
 
 async fn visit(person: &Person, server: &Server, path: &str) -> (u16, String) {
-    let response = server.bare(Method::GET, path).header("cookie", &person.cookie).send().await.unwrap();
+    let response = browser().get(server.url(path)).header("cookie", &person.cookie).send().await.unwrap();
     (response.status().as_u16(), response.text().await.unwrap())
 }
 
