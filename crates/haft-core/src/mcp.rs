@@ -38,7 +38,6 @@ pub enum CredentialMode {
 
 impl CredentialMode {
     /// Returns whether all callers share one connection.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde needs")]
     pub fn is_shared(&self) -> bool {
         *self == Self::Shared
     }

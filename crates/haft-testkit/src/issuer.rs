@@ -1,6 +1,11 @@
 //! An issuer of OpenID Connect on loopback, with keys of its own, which can misbehave in every way that a test needs.
 
-#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "tests may fail loudly")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "tests may fail loudly"
+)]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
