@@ -311,7 +311,7 @@ async fn resource_types(
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let provider = Provider::of(app, &headers).await?;
-    Ok(documents(haft_scim::resource_types(&provider.base)))
+    Ok(documents(&haft_scim::resource_types(&provider.base)))
 }
 
 async fn resource_type(
@@ -325,7 +325,7 @@ async fn resource_type(
 
 async fn schemas(State(app): State<Arc<Installation>>, headers: HeaderMap) -> Result<Response, Failure> {
     let provider = Provider::of(app, &headers).await?;
-    Ok(documents(haft_scim::schemas(&provider.base)))
+    Ok(documents(&haft_scim::schemas(&provider.base)))
 }
 
 async fn schema(
@@ -337,7 +337,7 @@ async fn schema(
     document(haft_scim::schemas(&provider.base), ("schema", &id))
 }
 
-fn documents(all: Vec<Value>) -> Response {
+fn documents(all: &[Value]) -> Response {
     let list = json!({
         "schemas": [LIST_SCHEMA],
         "totalResults": all.len(),

@@ -94,11 +94,13 @@ async fn run(provider: &Provider<'_>, steps: Vec<Step>) {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the cases are shorter")]
 fn operations(operations: Value) -> Value {
     json!({"schemas": [PATCH], "Operations": operations})
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one request after the other")]
 async fn the_requests_of_entra_id() {
     let server = Server::start().await;
     let provider = Provider::new(&server).await;
@@ -448,6 +450,7 @@ async fn an_identity_provider_changes_nobody_who_may_do_more_and_no_rights() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one request after the other")]
 async fn wrong_requests_are_rejected_in_the_form_of_scim() {
     let server = Server::start().await;
     let provider = Provider::new(&server).await;

@@ -50,7 +50,7 @@ impl Filter {
         }
         if let Some(principals) = &query.principals {
             let first = filter.values.len() + 1;
-            filter.values.extend(principals.iter().map(|principal| principal.to_string()));
+            filter.values.extend(principals.iter().map(ToString::to_string));
             let numbers: Vec<String> =
                 (first..=filter.values.len()).map(|number| format!("${number}")).collect();
             // No principal, no call.
