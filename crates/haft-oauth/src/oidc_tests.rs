@@ -81,7 +81,7 @@ fn the_secret_is_sent_as_the_issuer_wants_it() {
     let expected = format!("Basic {}", STANDARD.encode("ha+ft:p%3Aw+d"));
     assert_eq!(request.authorization.unwrap().expose(), expected);
     let post = metadata(|document| {
-        document["token_endpoint_auth_methods_supported"] = json!(["client_secret_post"])
+        document["token_endpoint_auth_methods_supported"] = json!(["client_secret_post"]);
     });
     let request = exchange(Some(&secret)).request(&post.unwrap());
     assert_eq!(request.form, format!("{form}&client_id=ha+ft&client_secret=p%3Aw+d"));
@@ -93,7 +93,7 @@ fn the_secret_is_sent_as_the_issuer_wants_it() {
 fn answers_of_other_issuers_are_rejected() {
     let check = |names_itself: bool, callback: Callback, expected: Result<&str, OidcError>| {
         let metadata = metadata(|document| {
-            document["authorization_response_iss_parameter_supported"] = json!(names_itself)
+            document["authorization_response_iss_parameter_supported"] = json!(names_itself);
         });
         let found = callback.clone().check("https://login.test/a", &metadata.unwrap());
         assert_eq!(found.map(|code| code.expose().to_owned()), expected.map(str::to_owned), "{callback:?}");

@@ -76,12 +76,12 @@ impl AccountSource {
     /// Returns the account of somebody, if it can be used, and notes its use.
     async fn usable(&self, user: &AccountUser, provider: &str) -> Result<Option<AccountRecord>, CallError> {
         let Some(id) = user.account(provider) else { return Ok(None) };
-        let found = self.store.accounts().used(&id).await.map_err(not_read)?;
+        let found = self.store.accounts().used(&id).await.map_err(|error| not_read(&error))?;
         Ok(found.filter(|account| account.state == AccountState::Connected))
     }
 
     async fn provider(&self, tenant: &TenantId, name: &str) -> Result<AccountProvider, CallError> {
-        let found = self.store.accounts().provider(tenant, name).await.map_err(not_read)?;
+        let found = self.store.accounts().provider(tenant, name).await.map_err(|error| not_read(&error))?;
         found.ok_or_else(|| {
             let message = format!(
                 "the tool needs an account at `{name}`, but no provider has this name; define it with `PUT /api/account-providers/{name}`"
@@ -174,7 +174,7 @@ impl Accounts for AccountSource {
     }
 }
 
-fn not_read(error: haft_core::catalog::StoreError) -> CallError {
+fn not_read(error: &haft_core::catalog::StoreError) -> CallError {
     CallError::new(ErrorCode::StoreUnavailable, error.to_string())
         .for_model("the accounts are unavailable at the moment; retry later")
 }

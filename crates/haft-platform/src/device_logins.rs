@@ -6,8 +6,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use haft_core::catalog::StoreError;
 use haft_core::hash;
 use haft_core::login::{DeviceLoginRecord, DeviceLoginState};
@@ -25,6 +23,7 @@ use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::random;
 use crate::stream_limit::network;
 use crate::tokens::{self, IssuedToken};
 
@@ -114,7 +113,7 @@ impl UserCode {
     fn generate() -> Result<Self, StoreError> {
         let mut letters = String::with_capacity(USER_CODE_LENGTH);
         while letters.len() < USER_CODE_LENGTH {
-            for byte in random_bytes::<32>()? {
+            for byte in random::bytes::<32>()? {
                 // Larger bytes would make some letters more frequent.
                 let letter = LETTERS.get(usize::from(byte) % LETTERS.len());
                 if let Some(letter) = letter.filter(|_| byte < 240 && letters.len() < USER_CODE_LENGTH) {
@@ -136,7 +135,7 @@ pub async fn start(
     device: &str,
     address: Option<IpAddr>,
 ) -> Result<StartedDeviceLogin, StartDeviceLoginError> {
-    let device_code = Secret::new(URL_SAFE_NO_PAD.encode(random_bytes::<32>()?));
+    let device_code = random::secret()?;
     let user_code = UserCode::generate()?;
     let now = app.now();
     let record = DeviceLoginRecord {
@@ -324,12 +323,6 @@ fn device_name(text: &str) -> String {
     let name: String =
         text.trim().chars().take(MAX_DEVICE_LENGTH).map(|c| if is_plain(c) { c } else { '-' }).collect();
     if name.is_empty() { "an unnamed computer".to_owned() } else { name }
-}
-
-fn random_bytes<const N: usize>() -> Result<[u8; N], StoreError> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| StoreError::unavailable("get random bytes", error))?;
-    Ok(bytes)
 }
 
 #[cfg(test)]

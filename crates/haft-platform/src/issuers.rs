@@ -2,6 +2,7 @@
 //! knows no people: `sign_on` does.
 
 mod cached_document;
+mod error;
 mod fetch;
 mod issuer;
 mod rules;
@@ -13,7 +14,8 @@ use haft_core::Timestamp;
 use haft_executors::egress::RulesError;
 use haft_oauth::jwt;
 
-pub use issuer::{Issuer, IssuerError, IssuerState, VerifyError};
+pub use error::IssuerError;
+pub use issuer::{Issuer, IssuerState, VerifyError};
 pub use rules::{RuleOutcome, TenantAssignment, assignments, evaluate};
 pub use settings::{IssuerSettings, RuleSettings, SignOnSettings, declared};
 

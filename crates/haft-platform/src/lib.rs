@@ -65,6 +65,7 @@ pub mod planned_references;
 pub mod policy;
 pub mod policy_explanation;
 pub mod python_packages;
+mod random;
 pub mod rendering;
 pub mod request_id;
 pub mod resource_kind;

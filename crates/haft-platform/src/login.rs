@@ -4,8 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use haft_core::actor::login_key;
 use haft_core::catalog::StoreError;
 use haft_core::hash;
@@ -17,6 +15,7 @@ use haft_core::secret::Secret;
 use crate::access::Token;
 use crate::context::Context;
 use crate::error::ServiceError;
+use crate::random;
 
 /// How long a login link works.
 const LINK_LIFETIME: Duration = Duration::from_mins(10);
@@ -62,7 +61,7 @@ impl Context {
         token_hash: String,
         lifetime: Duration,
     ) -> Result<(Secret, LoginLinkRecord), StoreError> {
-        let code = random()?;
+        let code = random::secret()?;
         let record = LoginLinkRecord {
             hash: hash::of_bytes(code.expose().as_bytes()),
             token_hash,
@@ -79,7 +78,7 @@ impl Context {
 
     /// Opens a session for a token; returns the value of its cookie. The session ends with the token at the latest.
     pub async fn open_session(&self, token: &Token) -> Result<(Secret, SessionRecord), ServiceError> {
-        let value = random()?;
+        let value = random::secret()?;
         let now = self.now();
         let end =
             now.checked_add(self.settings().server.session_lifetime).unwrap_or(haft_core::Timestamp::MAX);
@@ -96,11 +95,4 @@ impl Context {
         self.reload_access().await?;
         Ok((value, record))
     }
-}
-
-/// Returns 256 random bits as text.
-fn random() -> Result<Secret, StoreError> {
-    let mut bytes = [0_u8; 32];
-    getrandom::fill(&mut bytes).map_err(|error| StoreError::unavailable("get random bytes", error))?;
-    Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))
 }

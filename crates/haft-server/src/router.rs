@@ -186,8 +186,7 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(approvals::get))
         .routes(routes!(approvals::approve))
         .routes(routes!(approvals::deny))
-        .routes(routes!(approval_grants::list))
-        .routes(routes!(approval_grants::delete))
+        .merge(grant_routes())
         .routes(routes!(chats::list, chats::create))
         .routes(routes!(chats::get, chats::patch, chats::delete))
         .routes(routes!(chats::messages, chat_answers::add_message))
@@ -209,11 +208,6 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(apply::export))
         .routes(routes!(credentials::list))
         .routes(routes!(credentials::get, credentials::put, credentials::delete))
-        .routes(routes!(accounts::list))
-        .routes(routes!(accounts::put, accounts::revoke))
-        .routes(routes!(accounts::connect))
-        .routes(routes!(account_providers::list))
-        .routes(routes!(account_providers::put, account_providers::delete))
         .routes(routes!(key::rotate))
         .routes(routes!(tenants::list, tenants::create))
         .routes(routes!(tenants::get, tenants::patch, tenants::delete))
@@ -221,6 +215,7 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(tokens::get, tokens::delete, token_rates::patch))
         .routes(routes!(tokens::rotate))
         .merge(people_and_groups())
+        .merge(account_routes())
         .routes(routes!(sessions::create_link))
         .routes(routes!(sessions::get))
         .routes(routes!(policy::get, policy::put))
@@ -259,8 +254,27 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(installation::doctor))
         .routes(routes!(events::stream))
         .merge(explanations())
-        .routes(routes!(mcp_logins::callback))
-        .routes(routes!(accounts::callback))
+        .merge(callbacks())
+}
+
+/// Returns the routes of remembered approvals.
+fn grant_routes() -> OpenApiRouter<Arc<Installation>> {
+    OpenApiRouter::new().routes(routes!(approval_grants::list)).routes(routes!(approval_grants::delete))
+}
+
+/// Returns the routes to which logins at other servers lead back.
+fn callbacks() -> OpenApiRouter<Arc<Installation>> {
+    OpenApiRouter::new().routes(routes!(mcp_logins::callback)).routes(routes!(accounts::callback))
+}
+
+/// Returns the routes of accounts at other services, and their providers.
+fn account_routes() -> OpenApiRouter<Arc<Installation>> {
+    OpenApiRouter::new()
+        .routes(routes!(accounts::list))
+        .routes(routes!(accounts::put, accounts::revoke))
+        .routes(routes!(accounts::connect))
+        .routes(routes!(account_providers::list))
+        .routes(routes!(account_providers::put, account_providers::delete))
 }
 
 /// Returns the routes that say what would happen to a call or a login.

@@ -123,6 +123,9 @@ impl SigningKey {
     }
 }
 
+/// Makes another token of a key and the claims of an ID token.
+pub type ReplaceToken = Box<dyn Fn(&SigningKey, &Value) -> String + Send>;
+
 /// What an issuer does; a test changes it at any time.
 pub struct Behavior {
     /// The claims of whoever logs in, besides the protocol's own.
@@ -130,7 +133,7 @@ pub struct Behavior {
     /// Changes an ID token before it is signed.
     pub change: fn(&mut Value),
     /// Replaces a signed ID token.
-    pub replace: Option<Box<dyn Fn(&SigningKey, &Value) -> String + Send>>,
+    pub replace: Option<ReplaceToken>,
     /// Answers every request with status 503.
     pub is_down: bool,
     /// The `iss` of callbacks instead of the right one; an empty one is left out.

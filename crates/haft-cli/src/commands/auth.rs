@@ -88,7 +88,9 @@ async fn test(arguments: &Test, context: &Context) -> Result<(), CliError> {
             output.line("")?;
             output.table(&["TENANT", "ROLE", "ELEVATED", "TOOLS", "GROUPS"], rows)?;
         }
-        warnings.iter().for_each(|warning| output.warn(warning));
+        for warning in &warnings {
+            output.warn(warning);
+        }
         Ok(())
     })
 }

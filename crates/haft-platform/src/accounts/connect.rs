@@ -130,7 +130,7 @@ pub async fn put_key(
     check_api_key(key.expose())
         .map_err(|why| ServiceError::bad_request(format!("invalid `api_key`: {why}")))?;
     audit::note(identity, "account.connect", provider);
-    app.store().accounts().put_key(&account, &key).await.map_err(not_stored)?;
+    app.store().accounts().put_key(&account, &key).await.map_err(|error| not_stored(&error))?;
     connected(app, &account, AccountKind::ApiKey, None).await
 }
 
@@ -147,7 +147,7 @@ pub(super) async fn connected(
     Ok(())
 }
 
-fn not_stored(error: haft_core::secret::SecretError) -> ServiceError {
+fn not_stored(error: &haft_core::secret::SecretError) -> ServiceError {
     tracing::error!(error = %error.source, "failed to store an account");
     ServiceError::new(ErrorCode::StoreUnavailable, "failed to store the account; retry later")
 }

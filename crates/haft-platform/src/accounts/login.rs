@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_core::account::{AccountKind, AccountUser};
+use haft_core::account::{AccountId, AccountKind, AccountUser};
 use haft_core::mcp::McpServer;
 use haft_core::mcp::{CredentialMode, providers_of_server};
 use haft_core::outcome::ErrorCode;
@@ -59,35 +59,47 @@ pub async fn begin(
 ) -> Result<Url, ServiceError> {
     identity.require(Role::Caller)?;
     let (account, begun) = match provider.strip_prefix("mcp:") {
-        Some(id) => {
-            let server = mcp_servers::find(app, identity, id).await?;
-            if server.credentials == CredentialMode::Shared
-                || !providers_of_server(&server).iter().any(|known| known == provider)
-            {
-                return Err(ServiceError::not_found("account provider", provider));
-            }
-            let account = own_account(identity, provider)?;
-            let user = AccountUser { tenant: account.tenant.clone(), actor: Some(account.actor) };
-            let begun = app.mcp_clients().begin_login(&server.id, &user, redirect).await?;
-            (account, begun)
-        }
-        None => {
-            let definition = app.store().accounts().provider(&identity.tenant, provider).await?;
-            let definition =
-                definition.ok_or_else(|| ServiceError::not_found("account provider", provider))?;
-            let Some(oauth) = &definition.oauth else {
-                let message = format!("`{provider}` needs an API key; use `PUT /api/accounts/{provider}`");
-                return Err(ServiceError::bad_request(message));
-            };
-            let redirect = Url::parse(redirect)
-                .map_err(|error| ServiceError::bad_request(format!("invalid redirect URL: {error}")))?;
-            let account = own_account(identity, provider)?;
-            let login = app.secrets().account_source().login(&account, oauth).await?;
-            (account, login.begin(&redirect).await?)
-        }
+        Some(id) => begin_at_server(app, identity, id, redirect).await?,
+        None => begin_at_provider(app, identity, provider, redirect).await?,
     };
     audit::note(identity, "account.login", provider);
     store(app, identity, Some(account.actor), provider, begun).await
+}
+
+async fn begin_at_server(
+    app: &Context,
+    identity: &Identity,
+    id: &str,
+    redirect: &str,
+) -> Result<(AccountId, BegunLogin), ServiceError> {
+    let server = mcp_servers::find(app, identity, id).await?;
+    let provider = format!("mcp:{id}");
+    if server.credentials == CredentialMode::Shared || !providers_of_server(&server).contains(&provider) {
+        return Err(ServiceError::not_found("account provider", &provider));
+    }
+    let account = own_account(identity, &provider)?;
+    let user = AccountUser { tenant: account.tenant.clone(), actor: Some(account.actor) };
+    let begun = app.mcp_clients().begin_login(&server.id, &user, redirect).await?;
+    Ok((account, begun))
+}
+
+async fn begin_at_provider(
+    app: &Context,
+    identity: &Identity,
+    provider: &str,
+    redirect: &str,
+) -> Result<(AccountId, BegunLogin), ServiceError> {
+    let definition = app.store().accounts().provider(&identity.tenant, provider).await?;
+    let definition = definition.ok_or_else(|| ServiceError::not_found("account provider", provider))?;
+    let Some(oauth) = &definition.oauth else {
+        let message = format!("`{provider}` needs an API key; use `PUT /api/accounts/{provider}`");
+        return Err(ServiceError::bad_request(message));
+    };
+    let redirect = Url::parse(redirect)
+        .map_err(|error| ServiceError::bad_request(format!("invalid redirect URL: {error}")))?;
+    let account = own_account(identity, provider)?;
+    let login = app.secrets().account_source().login(&account, oauth).await?;
+    Ok((account, login.begin(&redirect).await?))
 }
 
 /// Begins the login to an MCP server that all callers share; returns the URL to open.

@@ -18,6 +18,7 @@ use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::random;
 use crate::rights::forbidden;
 
 /// How long a code works.
@@ -94,7 +95,7 @@ pub async fn allow(
         expires_at,
         approver: session.token_hash.clone(),
     };
-    let code = random()?;
+    let code = random::secret()?;
     let storing = {
         let (app, code) = (Arc::clone(app), code.clone());
         async move {
@@ -152,17 +153,4 @@ async fn check_count(app: &Context, identity: &Identity) -> Result<(), ServiceEr
         return Err(ServiceError::new(ErrorCode::Conflict, message));
     }
     Ok(())
-}
-
-/// Returns 256 random bits as text.
-pub(super) fn random() -> Result<Secret, ServiceError> {
-    Ok(Secret::new(URL_SAFE_NO_PAD.encode(random_bytes()?)))
-}
-
-pub(super) fn random_bytes() -> Result<[u8; 32], ServiceError> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|_| {
-        ServiceError::new(ErrorCode::Internal, "the operating system returned no random bytes")
-    })?;
-    Ok(bytes)
 }

@@ -16,12 +16,12 @@ use haft_store::{CodeExchange, StoredCode};
 use uuid::Uuid;
 
 use super::clients::{self, Client, ClientCredentials};
-use super::consent::random_bytes;
 use super::grants::{self, IssuedTokens, TokenError};
 use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::random;
 use crate::tokens;
 
 /// The most grants of one application to one person; a further one ends the one that was used the longest ago.
@@ -106,7 +106,7 @@ async fn issue(
     client: &Client,
 ) -> Result<IssuedTokens, TokenError> {
     let id = TokenId(Uuid::now_v7());
-    let refresh = if client.refreshes { Some(RefreshToken::new(id, random_bytes()?)) } else { None };
+    let refresh = if client.refreshes { Some(RefreshToken::new(id, random::bytes()?)) } else { None };
     let token = match grant_token(app, identity, (id, &allowed), refresh.is_some()).await {
         Err(error) if error.code == ErrorCode::Forbidden => {
             return Err(TokenError::InvalidGrant("whoever allowed the request may do less now"));

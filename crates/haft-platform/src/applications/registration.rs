@@ -10,9 +10,9 @@ use haft_oauth::client_metadata::{AuthMethod, ClientMetadata, InvalidMetadata};
 use haft_store::{ClientInsert, ClientLimits};
 use uuid::Uuid;
 
-use super::consent::random;
 use crate::context::Context;
 use crate::error::ServiceError;
+use crate::random;
 use crate::stream_limit::network;
 
 /// Behind a proxy, all clients have its address.
@@ -83,7 +83,7 @@ pub(super) fn new_record(
     app: &Context,
     metadata: &ClientMetadata,
 ) -> Result<(ClientRecord, Option<Secret>), ServiceError> {
-    let secret = if metadata.auth_method == AuthMethod::None { None } else { Some(random()?) };
+    let secret = if metadata.auth_method == AuthMethod::None { None } else { Some(random::secret()?) };
     let record = ClientRecord {
         id: format!("{ID_PREFIX}{}", Uuid::now_v7().simple()),
         tenant: None,

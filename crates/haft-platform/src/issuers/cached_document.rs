@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haft_core::Timestamp;
 
-use super::issuer::IssuerError;
+use super::error::IssuerError;
 
 /// After a failure, the issuer is not asked again for this long.
 const RETRY_DELAY: Duration = Duration::from_secs(5);

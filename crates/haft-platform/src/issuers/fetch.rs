@@ -9,7 +9,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use url::Url;
 
-use super::issuer::IssuerError;
+use super::error::IssuerError;
 
 /// The timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

@@ -11,6 +11,7 @@ use haft_oauth::jwt::{self, Claims, Expected, JwtError, Purpose};
 use haft_oauth::oidc::{self, CodeExchange, MAX_DOCUMENT_BYTES, OidcError, ProviderMetadata, TokenAnswer};
 
 use super::cached_document::{CachedDocument, Known};
+use super::error::IssuerError;
 use super::fetch;
 use super::settings::IssuerSettings;
 
@@ -18,17 +19,6 @@ use super::settings::IssuerSettings;
 const METADATA_LIFETIME: Duration = Duration::from_hours(1);
 /// How long keys are fresh. An unknown key is looked for at once.
 const KEYS_LIFETIME: Duration = Duration::from_mins(10);
-
-/// Why an issuer does not answer as it should. The texts are for admins, not for the person who logs in.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum IssuerError {
-    #[error("unreachable: {0}")]
-    Unreachable(String),
-    #[error("`{path}` returned HTTP status {status}")]
-    Status { path: String, status: u16 },
-    #[error("{0}")]
-    Invalid(String),
-}
 
 /// Why a token is not verified.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -136,7 +136,7 @@ impl Directory {
         }
         let actors = actors.into_iter().map(|actor| (actor.id, actor)).collect();
         let sessions = app.access().open_sessions(app.now());
-        Self { actors, memberships, assigned_to, groups, tokens, groups_of, tokens_of, tenants_of, sessions }
+        Self { actors, memberships, groups, tokens, assigned_to, groups_of, tokens_of, tenants_of, sessions }
     }
 
     /// Returns the members of a tenant of one kind, by name.

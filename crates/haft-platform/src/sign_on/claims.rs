@@ -27,7 +27,7 @@ impl LoginClaims {
             [text("name"), text("preferred_username"), verified_email.as_deref(), Some(&subject)];
         let name = candidates.into_iter().flatten().map(plain_name).find(|name| !name.is_empty());
         let name = name.unwrap_or_else(|| "unnamed".to_owned());
-        Self { name, verified_email, subject }
+        Self { subject, name, verified_email }
     }
 }
 

@@ -11,7 +11,6 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use haft_core::actor::login_key;
-use haft_core::catalog::StoreError;
 use haft_core::hash;
 use haft_core::login::SignOnLoginRecord;
 use haft_core::name::TenantId;
@@ -27,6 +26,7 @@ use super::person::{choose_tenant, person_of_claims};
 use crate::access::Token;
 use crate::context::Context;
 use crate::issuers::Issuer;
+use crate::random;
 use crate::stream_limit::network;
 
 /// How long a login may take.
@@ -97,9 +97,9 @@ pub async fn begin(app: &Context, issuer: &str, login: BeginLogin<'_>) -> Result
     let metadata = metadata(app, issuer).await?;
     let browser = match login.browser.filter(|browser| is_secret(browser)) {
         Some(browser) => Secret::new(browser.to_owned()),
-        None => random()?,
+        None => random::secret()?,
     };
-    let state = random()?;
+    let state = random::secret()?;
     let record = SignOnLoginRecord {
         hash: hash::of_bytes(state.expose().as_bytes()),
         issuer: settings.id.clone(),
@@ -216,11 +216,4 @@ async fn metadata(app: &Context, issuer: &Arc<Issuer>) -> Result<Arc<ProviderMet
 /// Returns whether a text has the form of a state or a cookie.
 fn is_secret(text: &str) -> bool {
     text.len() == SECRET_LENGTH && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
-}
-
-/// Returns 256 random bits as text.
-fn random() -> Result<Secret, StoreError> {
-    let mut bytes = [0_u8; 32];
-    getrandom::fill(&mut bytes).map_err(|error| StoreError::unavailable("get random bytes", error))?;
-    Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))
 }

@@ -36,6 +36,12 @@ struct ClaimSource {
     inputs: CallInputs,
 }
 
+/// Returns whether a person approved a call; one that waited for an account only was not.
+fn was_approved(record: &CallRecord) -> bool {
+    let decision = record.decision.as_ref();
+    decision.is_some_and(|decision| decision.approval_id.is_some() && decision.account.is_none())
+}
+
 impl Pipeline {
     /// Runs a call that this node has claimed from the queue. The principal is the current one; `None` if its token is
     /// gone.
@@ -64,10 +70,7 @@ impl Pipeline {
         if let Err(error) = super::check_role(&principal) {
             return self.end(record, error).await;
         }
-        let was_approved = record
-            .decision
-            .as_ref()
-            .is_some_and(|decision| decision.approval_id.is_some() && decision.account.is_none());
+        let was_approved = was_approved(&record);
         self.compile(&tool, record.invocation.mode).await;
         let args = std::iter::once(&record.invocation.args);
         let inputs = self.read_inputs(&tool, record.invocation.mode, &principal, args).await;

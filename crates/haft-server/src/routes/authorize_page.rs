@@ -11,7 +11,7 @@ use haft_core::outcome::ErrorCode;
 use haft_core::token::{Role, TokenRecord};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::consent_form;
+use super::consent_form::{self, PATH};
 use crate::authentication::authenticate_session;
 use crate::body::{self, Body};
 use crate::browser;
@@ -22,8 +22,6 @@ use haft_platform::applications::{self, AuthorizationRequest, Choice, RequestErr
 use haft_platform::identity::Identity;
 
 const PAGE: &str = include_str!("authorize.html");
-/// The path of the page.
-pub(super) const PATH: &str = "/oauth/authorize";
 /// The longest query, in bytes: it has to fit into the address of the login page.
 const MAX_QUERY_BYTES: usize = 4000;
 /// The largest form in bytes.

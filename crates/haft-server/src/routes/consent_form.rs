@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use haft_core::token::{Role, TokenRecord};
 
-use super::authorize_page::PATH;
 use crate::html_page::escape;
 use haft_platform::Installation;
 use haft_platform::applications::{AuthorizationRequest, Origin};
 use haft_platform::identity::Identity;
 use haft_platform::viewer::Viewer;
+
+/// The path of the page.
+pub(super) const PATH: &str = "/oauth/authorize";
 
 /// The most names of tools that are shown of a bundle.
 const MAX_NAMES: usize = 100;

@@ -14,7 +14,7 @@ use crate::body::Body;
 use crate::browser;
 use crate::error::{ApiError, status};
 use crate::html_page::{self, alert, escape, field, redirect};
-use crate::routes::sign_on_pages;
+use crate::routes::issuer_links;
 use haft_platform::Installation;
 use haft_platform::access::Token;
 use haft_platform::audit;
@@ -207,7 +207,7 @@ pub(crate) async fn logout(State(app): State<Arc<Installation>>, request: Reques
     }
     let issuer = browser::issuer_of_session(&headers).and_then(|id| app.issuers().find(id));
     let page =
-        issuer.map_or_else(|| "/login".to_owned(), |issuer| sign_on_pages::logout_path(&issuer.settings.id));
+        issuer.map_or_else(|| "/login".to_owned(), |issuer| issuer_links::logout_path(&issuer.settings.id));
     redirect(
         &page,
         [browser::clear_cookie(), browser::clear_issuer_cookie()].map(|cookie| (header::SET_COOKIE, cookie)),
@@ -305,7 +305,7 @@ fn form(
             .to_owned(),
     };
     // Whoever follows a link logs in with it.
-    let issuers = if code.is_some() { String::new() } else { sign_on_pages::buttons(app, next) };
+    let issuers = if code.is_some() { String::new() } else { issuer_links::buttons(app, next.given()) };
     let next = next
         .0
         .as_deref()

@@ -33,6 +33,7 @@ pub(crate) mod import_items;
 pub(crate) mod import_registry;
 pub(crate) mod installation;
 pub(crate) mod invoke;
+pub(crate) mod issuer_links;
 pub(crate) mod key;
 pub(crate) mod lifecycle;
 pub(crate) mod limits;

@@ -7,7 +7,9 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use haft_core::Timestamp;
 use haft_core::secret::Secret;
+use haft_oauth::redirect_uri::RedirectUri;
 use haft_oauth::scope;
 use serde_json::{Map, Value, json};
 
@@ -148,7 +150,7 @@ async fn registered(app: &Installation, request: Request) -> Result<Value, OAuth
     let metadata = &registered.metadata;
     let mut grant_types = vec!["authorization_code"];
     grant_types.extend(metadata.refreshes.then_some("refresh_token"));
-    let uris: Vec<&str> = metadata.redirect_uris.iter().map(|uri| uri.as_str()).collect();
+    let uris: Vec<&str> = metadata.redirect_uris.iter().map(RedirectUri::as_str).collect();
     let mut body = json!({
         "client_id": registered.id,
         "client_id_issued_at": registered.created_at.as_second(),
@@ -233,7 +235,7 @@ async fn introspected(app: &Arc<Installation>, request: Request) -> Result<Value
         "sub": subject,
         "iss": issuer,
         "aud": issuer,
-        "iat": issued_at.map(|at| at.as_second()),
-        "exp": expires_at.map(|at| at.as_second()),
+        "iat": issued_at.map(Timestamp::as_second),
+        "exp": expires_at.map(Timestamp::as_second),
     }))
 }

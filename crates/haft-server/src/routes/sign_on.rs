@@ -16,7 +16,7 @@ use crate::body::Body;
 use crate::browser;
 use crate::error::{ApiError, ErrorBody};
 use crate::reply::{Success, success};
-use crate::routes::sign_on_pages::callback_url;
+use crate::routes::issuer_links::callback_url;
 use haft_platform::Installation;
 use haft_platform::sign_on::{self, IssuerReport, Trial, TrialPerson};
 

@@ -19,6 +19,7 @@ use crate::browser;
 use crate::error::{ApiError, status};
 use crate::html_page::{self, alert, escape, field, redirect};
 use crate::open_stream::ClientAddress;
+use crate::routes::issuer_links::callback_url;
 use crate::routes::login::{NextPage, open_session};
 use haft_platform::Installation;
 use haft_platform::sign_on::{self, Answer, BeginLogin, SignOnError};
@@ -46,36 +47,6 @@ struct CallbackQuery {
     error_description: Option<String>,
 }
 
-/// Returns the redirect URI of an issuer.
-pub(super) fn callback_url(base: &str, issuer: &str) -> String {
-    format!("{base}/login/oidc/{issuer}/callback")
-}
-
-/// Returns the page that leads to the logout page of an issuer.
-pub(super) fn logout_path(issuer: &str) -> String {
-    format!("/login/oidc/{issuer}/logout")
-}
-
-/// Returns links to the issuers for the login page; nothing without any.
-pub(super) fn buttons(app: &Installation, next: &NextPage) -> String {
-    let mut query = String::new();
-    if let Some(next) = next.given() {
-        query = format!(
-            "?{}",
-            url::form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish()
-        );
-    }
-    let links = app.issuers().all().iter().map(|issuer| {
-        let (id, name) = (&issuer.settings.id, escape(&issuer.settings.name));
-        format!("<a class=\"button\" href=\"/login/oidc/{id}{}\">Log in with {name}</a>", escape(&query))
-    });
-    let links: Vec<String> = links.collect();
-    if links.is_empty() {
-        return String::new();
-    }
-    format!("<nav aria-label=\"Sign-on\">{}</nav>\n      <p class=\"or\">or</p>", links.concat())
-}
-
 /// Begins a login: leads to the issuer.
 pub(crate) async fn begin(
     State(app): State<Arc<Installation>>,
@@ -85,10 +56,7 @@ pub(crate) async fn begin(
     let Ok(Query(BeginQuery { next, tenant })) = Query::try_from_uri(request.uri()) else {
         return invalid_address();
     };
-    let tenant = match tenant.map(|tenant| tenant.parse()).transpose() {
-        Ok(tenant) => tenant,
-        Err(_) => return invalid_address(),
-    };
+    let Ok(tenant) = tenant.map(|tenant| tenant.parse()).transpose() else { return invalid_address() };
     let headers = request.headers();
     let redirect_uri = callback_url(&browser::own_url(&app, headers), &issuer);
     let login = BeginLogin {

@@ -7,6 +7,7 @@ mod admission;
 mod agent_calls;
 mod agents;
 mod allow_lists;
+mod application_clients;
 mod applications;
 mod apply;
 mod apply_references;

@@ -107,6 +107,11 @@ async fn people(server: &Server) -> Vec<Value> {
     answer["data"]["people"].as_array().unwrap().clone()
 }
 
+/// Changes the claims of an ID token.
+type ChangeClaims = fn(&mut Value);
+/// Makes another token of a key and the claims of an ID token.
+type MakeToken = fn(&SigningKey, &Value) -> String;
+
 #[tokio::test]
 async fn a_person_logs_in_at_an_issuer() {
     let (server, issuer) = start(rules()).await;
@@ -181,7 +186,7 @@ async fn tokens_of_misbehaving_issuers_are_refused() {
     let (server, issuer) = start(rules()).await;
     issuer.log_in_as(&ann());
     let change = |change: fn(&mut Value)| issuer.change(|behavior| behavior.change = change);
-    let cases: [(&str, fn(&mut Value)); 9] = [
+    let cases: [(&str, ChangeClaims); 9] = [
         ("issuer", |claims| claims["iss"] = json!("https://evil.test")),
         ("audience", |claims| claims["aud"] = json!("other")),
         ("two audiences", |claims| claims["aud"] = json!([CLIENT_ID, "other"])),
@@ -203,7 +208,7 @@ async fn tokens_of_misbehaving_issuers_are_refused() {
         );
     }
     change(|_| {});
-    let replacements: [(&str, fn(&SigningKey, &Value) -> String); 3] = [
+    let replacements: [(&str, MakeToken); 3] = [
         ("none", |key, claims| {
             let token = key.sign(&json!({"alg": "none"}), claims);
             format!("{}.", token.rsplit_once('.').unwrap().0)
