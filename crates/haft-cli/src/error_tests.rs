@@ -19,7 +19,7 @@ fn every_code_has_its_exit() {
     insta::assert_snapshot!(codes(Exit::Unreachable), @"store_unavailable");
     insta::assert_snapshot!(codes(Exit::Busy), @"overloaded rate_limited");
     insta::assert_snapshot!(codes(Exit::NotRun), @"too_deep secret_missing sandbox_unavailable");
-    insta::assert_snapshot!(codes(Exit::Denied), @"unauthorized forbidden policy_denied approval_required approval_denied approval_expired");
+    insta::assert_snapshot!(codes(Exit::Denied), @"unauthorized forbidden policy_denied approval_required approval_denied approval_expired credential_required");
     insta::assert_snapshot!(codes(Exit::Invalid), @"invalid_request invalid_arguments invalid_definition invalid_page_token too_large unsupported_media_type");
     for (status, exit) in [
         (401, Exit::Denied),

@@ -293,7 +293,8 @@ impl Pipeline {
     ) -> Result<CompletedCall, CallError> {
         let waits = request.waits_for_account;
         let checked = self.check(target, request).await?;
-        let checked = self.check_account(checked, waits).await?;
+        let checked =
+            if checked.plan.needs_account { self.check_account(checked, waits).await? } else { checked };
         if checked.needs_approval.is_none() && !checked.draft.has_idempotency_key() {
             return self.run(self.admit(checked).await?).await;
         }
@@ -324,7 +325,8 @@ impl Pipeline {
         request: Request,
     ) -> Result<CompletedCall, CallError> {
         let checked = self.check(target, request).await?;
-        let checked = self.check_account(checked, true).await?;
+        let checked =
+            if checked.plan.needs_account { self.check_account(checked, true).await? } else { checked };
         let pipeline = Arc::clone(self);
         // In a task of its own, so that a client that disconnects does not stop between two steps.
         let task = tokio::spawn(async move {

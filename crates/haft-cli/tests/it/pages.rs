@@ -48,6 +48,7 @@ pages! {
         "demo:server_health", "\"ok\":true", "invalid YAML", "WEATHER_API_KEY", "\"input_schema\"",
         "The tool `datetime_utils` returned", "success",
     ];
+    accounts: "docs/accounts.md", prints ["GitHub"];
     agent_runs: "docs/agent-runs.md", prints ["event: start", "event: tool_use", "event: end"];
     agents: "docs/agents.md" given KEY;
     api: "docs/api.md", prints ["\"ok\":true", "\"dry_run\":true"];
@@ -175,6 +176,7 @@ fn every_page_is_tested_and_every_block_has_a_purpose() {
     // The blocks that do not run as printed; adding one is a deliberate change.
     insta::assert_snapshot!(marks, @r"
     README.md: slow 2
+    docs/accounts.md: needs-network 3
     docs/agents.md: needs-key 1, response 1
     docs/api.md: endless 1, response 3
     docs/apply.md: needs-network 1

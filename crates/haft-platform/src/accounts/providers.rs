@@ -89,14 +89,14 @@ fn check_oauth(oauth: &OAuthProvider) -> Result<(), String> {
             ));
         }
     }
-    let has_endpoints = oauth.authorization_endpoint.is_some() && oauth.token_endpoint.is_some();
-    if oauth.issuer.is_some() == (has_endpoints || oauth.token_endpoint.is_some()) {
+    let is_complete = match (&oauth.issuer, &oauth.authorization_endpoint, &oauth.token_endpoint) {
+        (Some(_), None, None) | (None, Some(_), Some(_)) => true,
+        (Some(_), _, _) | (None, _, _) => false,
+    };
+    if !is_complete {
         return Err(
             "set either `oauth.issuer`, or `oauth.authorization_endpoint` and `oauth.token_endpoint`".into(),
         );
-    }
-    if oauth.issuer.is_none() && !has_endpoints {
-        return Err("missing `oauth.authorization_endpoint`".into());
     }
     if oauth.client_id.trim().is_empty() || oauth.client_id.chars().count() > MAX_TEXT {
         return Err(
@@ -155,7 +155,7 @@ mod tests {
         check(AccountProvider { help: "x".repeat(2001), ..provider() }, "`help` exceeds");
         let with = |oauth| AccountProvider { oauth: Some(oauth), ..provider() };
         check(with(oauth()), "");
-        check(with(OAuthProvider { issuer: None, ..oauth() }), "missing `oauth.authorization_endpoint`");
+        check(with(OAuthProvider { issuer: None, ..oauth() }), "set either `oauth.issuer`, or");
         check(with(OAuthProvider { client_id: " ".into(), ..oauth() }), "missing `oauth.client_id`");
         check(
             with(OAuthProvider { issuer: Some("file:///x".into()), ..oauth() }),

@@ -1,5 +1,8 @@
 //! Calls whose person has to connect an account first: they fail, or wait like those that need approval.
 
+use std::sync::Arc;
+
+use haft_core::BoxFuture;
 use haft_core::account::{self, AccountUser};
 use haft_core::approval::{Approval, ApprovalCause};
 use haft_core::call::{CallRecord, CallStatus};
@@ -12,27 +15,27 @@ use super::{CheckedCall, Pipeline};
 impl Pipeline {
     /// Checks that the person of a call has the accounts that it needs. One that waits is stored like one that needs
     /// approval, and runs when the account is connected. One that needs approval, too, does not wait for both.
-    pub(super) async fn check_account(
+    ///
+    /// Boxed, because few calls need it, and nested calls share the stack of a thread.
+    pub(super) fn check_account(
         &self,
         mut checked: CheckedCall,
         waits: bool,
-    ) -> Result<CheckedCall, CallError> {
-        if !checked.plan.needs_account {
-            return Ok(checked);
-        }
-        let plan = std::sync::Arc::clone(&checked.plan);
-        // Boxed by the executor, because few calls need it.
-        let Some(error) = plan.prepared.missing_account(&checked.draft.context).await else {
-            return Ok(checked);
-        };
-        let may_wait = waits && self.waiting.is_some() && checked.needs_approval.is_none();
-        match provider(&error).filter(|_| may_wait) {
-            Some(provider) => {
-                checked.needs_approval = Some(ApprovalCause::Account(provider));
-                Ok(checked)
+    ) -> BoxFuture<'_, Result<CheckedCall, CallError>> {
+        Box::pin(async move {
+            let plan = Arc::clone(&checked.plan);
+            let Some(error) = plan.prepared.missing_account(&checked.draft.context).await else {
+                return Ok(checked);
+            };
+            let may_wait = waits && self.waiting.is_some() && checked.needs_approval.is_none();
+            match provider(&error).filter(|_| may_wait) {
+                Some(provider) => {
+                    checked.needs_approval = Some(ApprovalCause::Account(provider));
+                    Ok(checked)
+                }
+                None => Err(self.reject(checked, error).await),
             }
-            None => Err(self.reject(checked, error).await),
-        }
+        })
     }
 
     /// Returns the error of a call that waits for approval or for an account.

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use haft_core::Clock as _;
+use haft_core::account::{AccountId, AccountKind, AccountProvider};
 use haft_core::approval::{Remember, RememberScope};
 use haft_core::audit::AuditRecord;
 use haft_core::call::{CallRecord, CallStatus};
@@ -21,8 +23,8 @@ use haft_core::webhook::{DeliveryStatus, WebhookEvent, WebhookScope};
 use haft_core::workspace::{ManifestSource, WorkspaceName};
 use haft_store::{
     ApprovalDecision, AuditLog, ClientLimits, DeliveryLimits, DeliveryResult, DeviceLoginLimits,
-    DocumentChunks, NewChat, NewManifest, NewMessage, ResourceUpdate, Retention, SignOnResult, Store,
-    StoreSettings, StoredChunks,
+    DocumentChunks, NewChat, NewManifest, NewMessage, PendingLogin, ResourceUpdate, Retention, SignOnResult,
+    Store, StoreSettings, StoredChunks,
 };
 use serde_json::json;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Row as _};
@@ -59,7 +61,8 @@ const HOURS_PER_CYCLE: i64 = 4;
 const CYCLES_PER_CHAT: u32 = 5;
 
 /// Tables that are empty after a cycle, and the rule that bounds them.
-const EMPTY: [(&str, &str); 25] = [
+const EMPTY: [(&str, &str); 26] = [
+    ("accounts", "each cycle adds one, which goes with its person"),
     ("actor_groups", "each cycle adds one and deletes it"),
     ("actors", "each cycle adds one and deletes it"),
     ("applies", "one row"),
@@ -274,6 +277,32 @@ impl Used {
         id
     }
 
+    /// Connects an account of a person, and begins another login.
+    async fn connect_account(&self, actor: ActorId) {
+        let accounts = self.harness.store.accounts();
+        let provider = AccountProvider {
+            name: "github".to_owned(),
+            display_name: String::new(),
+            help: String::new(),
+            shared: None,
+            oauth: None,
+        };
+        accounts.put_provider(&tenant(), &provider).await.unwrap();
+        let id = AccountId { tenant: tenant(), actor, provider: provider.name.clone() };
+        accounts.put_key(&id, &Secret::new("hunter2-hunter2".to_owned())).await.unwrap();
+        accounts.connected(&id, AccountKind::ApiKey, None).await.unwrap();
+        accounts.used(&id).await.unwrap();
+        let login = PendingLogin {
+            tenant: tenant(),
+            actor: Some(actor),
+            provider: provider.name,
+            requested_by: "ann".to_owned(),
+            data: Secret::new("verifier".to_owned()),
+            expires_at: self.harness.clock.now() + Duration::from_mins(10),
+        };
+        accounts.begin_login(&Secret::new(format!("state of {actor}")), login).await.unwrap();
+    }
+
     /// Creates everything that people define, and deletes it again.
     async fn passing(&self, number: u32) {
         let store = &self.harness.store;
@@ -320,6 +349,7 @@ impl Used {
         let group = group(&self.harness, &of_cycle("finance"), vec![person.id]);
         store.access().insert_actor(person.clone(), membership, Vec::new()).await.unwrap();
         store.access().insert_group(group.clone()).await.unwrap();
+        self.connect_account(person.id).await;
         store.access().delete_membership(person.id, tenant()).await.unwrap();
         let person = self.sign_on(&of_cycle("subject"), group.id).await;
         store.access().delete_membership(person, tenant()).await.unwrap();

@@ -11,15 +11,21 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::first_tenant::collect_ids;
+use crate::applications;
 use crate::harness::{Server, function_tool, send};
 use crate::people::Person;
 use crate::tenants::with;
 
 /// The collections whose items belong to whoever created them.
-const PRIVATE: [&str; 6] = ["approval-grants", "approvals", "calls", "chats", "runs", "tokens"];
+const PRIVATE: [&str; 7] =
+    ["applications", "approval-grants", "approvals", "calls", "chats", "runs", "tokens"];
 /// The collections that belong to the tenant, to its admins, or to nobody.
-const SHARED: [&str; 32] = [
+const SHARED: [&str; 36] = [
+    "account-providers",
+    // Each person has those of their own, by the name of a provider.
+    "accounts",
     "agents",
+    "application-clients",
     "apply",
     "audit",
     "code-artifacts",
@@ -45,6 +51,7 @@ const SHARED: [&str; 32] = [
     "service-accounts",
     "session",
     "settings",
+    "sign-on",
     "stats",
     "tenants",
     "tools",
@@ -65,6 +72,7 @@ struct Ann {
     manifest: String,
     run: String,
     call: String,
+    application: String,
     approval: String,
     grant: String,
     token_id: String,
@@ -91,6 +99,7 @@ impl Ann {
         let message = post(&format!("/api/chats/{chat}/messages"), message).await;
         let file = format!("/api/chats/{chat}/workspace/files/shale-file");
         let written = do_it(Method::PUT, &file, json!("content")).await;
+        let (_, application) = applications::connect(server, &person.cookie, "garnet-program").await;
         let run = post("/api/agents/scripted-agent/runs", json!({"input": "calcite-question"})).await;
         let args = json!({"args": {"topic": "ruby-argument"}, "chat_id": chat});
         let call = post("/api/tools/echo/invoke", args.clone()).await;
@@ -104,6 +113,7 @@ impl Ann {
             manifest: text(&written["data"]["post_manifest"]),
             run: text(&run["data"]["id"]),
             call: text(&call["call_id"]),
+            application,
             approval: text(&waiting["approval_id"]),
             grant: text(&grants["data"]["grants"][0]["id"]),
             token_id: text(&created["data"]["id"]),
@@ -135,6 +145,7 @@ impl Ann {
             ("messages", "message_id") => &self.message,
             ("runs", "id") => &self.run,
             ("calls", "id") => &self.call,
+            ("applications", "id") => &self.application,
             ("approvals", "id") => &self.approval,
             ("approval-grants", "id") => &self.grant,
             ("tokens", "id") => &self.token_id,
@@ -169,6 +180,7 @@ impl Ann {
             format!("/api/chats/{}/messages", self.chat),
             format!("/api/chats/{}/workspace/files/shale-file", self.chat),
             format!("/api/runs/{}", self.run),
+            format!("/api/applications/{}", self.application),
             format!("/api/calls/{}", self.call),
             format!("/api/tokens/{}", self.token_id),
         ] {
