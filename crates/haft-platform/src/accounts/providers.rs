@@ -89,10 +89,10 @@ fn check_oauth(oauth: &OAuthProvider) -> Result<(), String> {
             ));
         }
     }
-    let is_complete = match (&oauth.issuer, &oauth.authorization_endpoint, &oauth.token_endpoint) {
-        (Some(_), None, None) | (None, Some(_), Some(_)) => true,
-        (Some(_), _, _) | (None, _, _) => false,
-    };
+    let is_complete = matches!(
+        (&oauth.issuer, &oauth.authorization_endpoint, &oauth.token_endpoint),
+        (Some(_), None, None) | (None, Some(_), Some(_))
+    );
     if !is_complete {
         return Err(
             "set either `oauth.issuer`, or `oauth.authorization_endpoint` and `oauth.token_endpoint`".into(),

@@ -141,10 +141,7 @@ pub(crate) async fn callback(
         Err(error) => return failed(StatusCode::BAD_REQUEST, &error.0.message),
     };
     let identity = authenticate(&app, &Method::GET, &headers).await.ok();
-    // Browsers do not send the session when they come from another site.
-    if identity.is_none() && params.get(REPEATED).is_none() {
-        return repeat(uri.query().unwrap_or_default());
-    }
+    let is_repeated = params.get(REPEATED).is_some();
     // In a task of its own: closing the page must not lose the tokens that the code was exchanged for.
     let finished = tokio::spawn(async move {
         let browser = identity.map(|identity| identity.principal());
@@ -152,6 +149,8 @@ pub(crate) async fn callback(
     });
     match finished.await {
         Ok(Ok(Completed { provider, .. })) => redirect(&format!("/ui/accounts?connected={provider}"), None),
+        // Browsers do not send the session when they come from another site.
+        Ok(Err(LoginError::NotLoggedIn)) if !is_repeated => repeat(uri.query().unwrap_or_default()),
         Ok(Err(error)) => failed(status_of(&error), &error.to_string()),
         Err(_) => failed(StatusCode::INTERNAL_SERVER_ERROR, "an internal error occurred"),
     }
