@@ -45,7 +45,7 @@ pub struct ApplicationView {
     #[serde(deserialize_with = "crate::read::nullable")]
     #[schema(required)]
     pub last_used_at: Option<Timestamp>,
-    /// The person who connected it; `null` if a token that stands for itself did.
+    /// The person who connected it; `null` if it was connected with a token that has no owner.
     #[serde(deserialize_with = "crate::read::nullable")]
     #[schema(required)]
     pub actor: Option<ActorName>,

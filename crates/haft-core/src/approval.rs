@@ -70,7 +70,7 @@ pub enum ApprovalCause {
     ElevatedPolicy,
     /// A policy rule with the effect `approve`, by its name.
     Rule(String),
-    /// No approval: the person who calls has to connect an account at this provider. Then the call runs by itself.
+    /// Not an approval: the caller must connect an account at this provider; the call then runs by itself.
     Account(String),
 }
 

@@ -50,8 +50,7 @@ impl Issuers {
         self.issuers.iter().find(|issuer| issuer.settings.issuer == named)
     }
 
-    /// Verifies a token of whichever issuer it names, which must be configured, such as an assertion of the JWT-bearer
-    /// grant: `typ` is the type in its header. Returns its issuer and its claims.
+    /// Verifies a token of any configured issuer, such as an assertion of the JWT-bearer grant: `typ` is the type in its header. Returns its issuer and its claims.
     pub async fn verify_typed(
         &self,
         token: &str,

@@ -83,7 +83,7 @@ impl Secrets {
         Ok(checked.err().map(refers))
     }
 
-    /// Returns why no account at a provider can be used, whoever calls; `None` if the provider is defined.
+    /// Returns why no caller can use an account at a provider; `None` if the provider is defined.
     async fn missing_provider(&self, tenant: &TenantId, name: &str) -> Result<Option<String>, SecretError> {
         let found = self.store.accounts().provider(tenant, name).await;
         let found = found.map_err(|error| SecretError { name: name.to_owned(), source: Box::new(error) })?;

@@ -124,7 +124,7 @@ fn list<'a>(body: &'a Map<String, Value>, name: &str) -> Result<Option<&'a [Valu
     }
 }
 
-/// Reads a text; an empty one is none.
+/// Reads a text; an empty one counts as missing.
 fn text(body: &Map<String, Value>, name: &str) -> Result<Option<String>, ScimError> {
     match body.get(name) {
         None => Ok(None),

@@ -3870,7 +3870,7 @@ export interface components {
         } | {
             /** @enum {string} */
             kind: "account";
-            /** @description No approval: the person who calls has to connect an account at this provider. Then the call runs by itself. */
+            /** @description Not an approval: the caller must connect an account at this provider; the call then runs by itself. */
             name: string;
         };
         /**

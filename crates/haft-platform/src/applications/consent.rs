@@ -125,7 +125,7 @@ pub async fn earlier_choice(
     Ok(own.into_iter().filter(is_of_client).max_by_key(|token| token.created_at))
 }
 
-/// Returns what whoever makes the request has allowed applications.
+/// Returns the grants of the caller.
 pub(super) async fn own_grants(app: &Context, identity: &Identity) -> Result<Vec<TokenRecord>, ServiceError> {
     let tokens = app.store().access().tokens().await?;
     let is_own = |token: &TokenRecord| token.is_grant() && super::manage::is_own(identity, token);

@@ -59,7 +59,7 @@ pub async fn exchange(app: &Arc<Context>, request: CodeRequest) -> Result<Issued
     check(&request, &client, &allowed)?;
     let approver = allowed.approver.clone();
     let Some(token) = grants::find_token(app, &approver).await? else {
-        return Err(TokenError::InvalidGrant("whoever allowed the request has no access any more"));
+        return Err(TokenError::InvalidGrant("the person who allowed the request no longer has access"));
     };
     let identity = Identity::from_token(token);
     let issuing = {
@@ -109,7 +109,7 @@ async fn issue(
     let refresh = if client.refreshes { Some(RefreshToken::new(id, random::bytes()?)) } else { None };
     let token = match grant_token(app, identity, (id, &allowed), refresh.is_some()).await {
         Err(error) if error.code == ErrorCode::Forbidden => {
-            return Err(TokenError::InvalidGrant("whoever allowed the request may do less now"));
+            return Err(TokenError::InvalidGrant("the person who allowed the request now has fewer rights"));
         }
         token => token?,
     };
@@ -136,7 +136,7 @@ async fn issue(
             return Err(TokenError::InvalidGrant("the code has expired, or was used already"));
         }
         CodeExchange::ApproverGone => {
-            return Err(TokenError::InvalidGrant("whoever allowed the request has no access any more"));
+            return Err(TokenError::InvalidGrant("the person who allowed the request no longer has access"));
         }
     }
     end_surplus(app, identity, &client_id).await?;

@@ -39,7 +39,7 @@ pub struct NewClient {
     pub tenant: Option<String>,
 }
 
-/// Returns whether a grant belongs to whoever makes the request: the person, or the token with which it was allowed.
+/// Returns whether a grant belongs to the caller: the same person, or the token with which it was allowed.
 pub(super) fn is_own(identity: &Identity, token: &TokenRecord) -> bool {
     if token.tenant != identity.tenant {
         return false;

@@ -45,7 +45,7 @@ pub struct GroupUpdate {
     pub members: Option<Vec<String>>,
     /// Members to add; those that others add at the same time stay.
     pub add_members: Vec<String>,
-    /// Members to remove; who is none is left out.
+    /// Members to remove; ids of others are ignored.
     pub remove_members: Vec<String>,
     /// Marks it as managed by an identity provider, with its id there.
     pub provisioned: Option<Option<String>>,

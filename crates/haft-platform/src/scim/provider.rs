@@ -102,7 +102,7 @@ impl<'a> Scim<'a> {
     }
 }
 
-/// Reads the id of a user; what is none is nobody's.
+/// Parses the id of a user; an invalid id matches nobody.
 pub(super) fn actor_id(text: &str) -> Option<ActorId> {
     Uuid::try_parse(text).ok().map(ActorId)
 }

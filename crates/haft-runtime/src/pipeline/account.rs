@@ -47,7 +47,7 @@ impl Pipeline {
             "call_id": approval.call_id,
             "expires_at": approval.expires_at,
         });
-        let error = with_details(self.account_required(&user, provider), more);
+        let error = waiting(self.account_required(&user, provider), provider, more);
         CallError { call_id: Some(approval.call_id), ..error }
     }
 
@@ -62,7 +62,7 @@ impl Pipeline {
         let error = match decision.and_then(|decision| decision.account.as_ref()) {
             Some(provider) => {
                 let user = AccountUser::from(&*record.invocation.principal);
-                with_details(self.account_required(&user, provider), details)
+                waiting(self.account_required(&user, provider), provider, details)
             }
             None => CallError::new(ErrorCode::ApprovalRequired, "the call still waits for approval")
                 .with_details(details),
@@ -85,7 +85,14 @@ fn provider(error: &CallError) -> Option<String> {
     details.get("provider")?.as_str().map(str::to_owned)
 }
 
-fn with_details(mut error: CallError, more: Value) -> CallError {
+/// Returns the error of a call that is stored: a caller that repeats it would run it twice.
+fn waiting(mut error: CallError, provider: &str, more: Value) -> CallError {
+    let url = error.details.as_ref().and_then(|details| details.get("url")).and_then(Value::as_str);
+    if let Some(url) = url {
+        error.message = format!(
+            "the call waits for your account at `{provider}`; connect it at {url}, and the call runs by itself"
+        );
+    }
     if let (Some(Value::Object(details)), Value::Object(more)) = (error.details.as_deref_mut(), more) {
         details.extend(more);
     }
