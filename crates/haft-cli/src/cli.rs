@@ -7,7 +7,7 @@ use haft_core::secret::Secret;
 
 use crate::commands::{
     account, agent, application, apply, approval, artifact, audit, auth, bundle, call, chat, complete,
-    completions, context, doctor, group, import, init, key, limits, login, login_link, logout, mcp,
+    completions, connect, context, doctor, group, import, init, key, limits, login, login_link, logout, mcp,
     mcp_server, person, pipeline, policy, reindex, run, schema, secret, serve, service_account, tenant,
     token, tool, toolset, webhook, whoami, workspace,
 };
@@ -122,6 +122,19 @@ pub(crate) enum Command {
     /// Show which server commands use, and what they may do there
     #[command(after_help = examples!("haft whoami", "haft whoami -o json"))]
     Whoami,
+    /// Add haft to the configuration of an MCP client: Claude Code, Cursor, VS Code and others
+    #[command(after_help = concat!(
+        "The entry gets a token of its own with the role `caller`, or with --oauth none. The first change\n\
+         of a file keeps a backup beside it.\n\n",
+        examples!(
+            "haft connect --list",
+            "haft connect cursor",
+            "haft connect claude --bundle web --tools web:*",
+            "haft connect claude-desktop --print",
+            "haft connect cursor --remove"
+        )
+    ))]
+    Connect(Box<connect::Arguments>),
     /// Manage stored logins to servers
     #[command(subcommand)]
     #[command(after_help = examples!("haft context list", "haft context use haft.example.com", "haft context use local"))]
@@ -300,6 +313,7 @@ impl Command {
             Self::Login(arguments) => login::run(arguments, context).await,
             Self::Logout(arguments) => logout::run(arguments, context).await,
             Self::Whoami => whoami::run(context).await,
+            Self::Connect(arguments) => connect::run(*arguments, context).await,
             Self::Context(command) => context::run(command, context),
             Self::Tool(command) => command.run(context).await,
             Self::Agent(command) => agent::run(command, context).await,

@@ -14,6 +14,7 @@ use url::Url;
 use crate::client::DeviceLoginError;
 use crate::config::ConfigError;
 use crate::contexts::ContextsError;
+use crate::mcp_clients::SettingsError;
 use crate::shell::quote;
 use crate::view;
 
@@ -86,6 +87,9 @@ pub(crate) enum CliError {
     /// The stored logins cannot be used.
     #[error(transparent)]
     Contexts(#[from] ContextsError),
+    /// The configuration of an MCP client cannot be read or changed.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
     /// A login was not approved.
     #[error(transparent)]
     DeviceLogin(#[from] DeviceLoginError),
@@ -328,6 +332,7 @@ impl CliError {
             Self::AlreadyServing { .. }
             | Self::Listen { .. }
             | Self::Io { .. }
+            | Self::Settings(_)
             | Self::Editor { .. }
             | Self::Unhealthy { .. } => Exit::Failed,
             Self::EditNotStored { error, .. } | Self::NotConnected { error, .. } => error.exit(),
@@ -339,6 +344,9 @@ impl CliError {
         match self {
             Self::Config(error) => error.hint(),
             Self::Contexts(error) => error.hint(),
+            Self::Settings(SettingsError::Unsupported { .. }) => {
+                Some("change it by hand: `--print` prints the entry".to_owned())
+            }
             Self::DeviceLogin(_) => Some("run `haft login` again".to_owned()),
             Self::Api(error) => api_hint(error),
             Self::Usage { hint, .. } => hint.clone(),
@@ -390,6 +398,7 @@ impl CliError {
             | Self::Unhealthy { .. }
             | Self::Listen { .. }
             | Self::Io { .. }
+            | Self::Settings(_)
             | Self::Editor { .. } => None,
         }
     }

@@ -16,6 +16,7 @@ mod environment;
 mod error;
 mod input;
 mod logging;
+mod mcp_clients;
 mod output;
 mod progress;
 mod server_file;

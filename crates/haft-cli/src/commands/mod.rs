@@ -14,6 +14,7 @@ pub(crate) mod call;
 pub(crate) mod chat;
 pub(crate) mod complete;
 pub(crate) mod completions;
+pub(crate) mod connect;
 pub(crate) mod context;
 pub(crate) mod doctor;
 mod edit_resource;

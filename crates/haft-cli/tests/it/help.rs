@@ -14,6 +14,7 @@ const COMMANDS: &[&str] = &[
     "login",
     "logout",
     "whoami",
+    "connect",
     "context",
     "context list",
     "context use",

@@ -4,6 +4,7 @@ mod agents;
 mod apply;
 mod built_ins;
 mod client;
+mod connect;
 mod crash;
 mod crash_of_runs;
 mod crash_of_waiting_calls;
