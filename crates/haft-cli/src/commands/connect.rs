@@ -222,7 +222,9 @@ async fn connect(
         }
         let label = client.label();
         output.note(&match tools {
-            Some(tools) => format!("checked: haft answers, and {label} will see {tools} tools; restart {label} now"),
+            Some(tools) => {
+                format!("checked: haft answers, and {label} will see {tools} tools; restart {label} now")
+            }
             None => format!("checked: haft answers; restart {label} now, and log in there"),
         });
         Ok(())
@@ -376,7 +378,9 @@ async fn revoke_token_of(entry: &str, client: McpClient, context: &Context) {
                 context.output.warn(&format!("the token of the earlier entry stays valid: {reason}"));
             }
         },
-        Ok(false) => context.output.note("the token of the earlier entry stays valid: others may use it, too"),
+        Ok(false) => {
+            context.output.note("the token of the earlier entry stays valid: others may use it, too")
+        }
         Err(CliError::Api(error)) if error.code == "unauthorized" => {}
         Err(error) => {
             context.output.warn(&format!("the token of the earlier entry stays valid: {}", error.message()));

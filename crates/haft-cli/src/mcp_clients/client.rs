@@ -86,17 +86,14 @@ impl McpClient {
             |name| environment.get(name).map(PathBuf::from).filter(|folder: &PathBuf| folder.is_absolute());
         let config = absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
         // Where desktop programs keep their settings.
-        let desktop = if cfg!(target_os = "macos") {
-            home.join("Library/Application Support")
-        } else {
-            config.clone()
-        };
+        let desktop =
+            if cfg!(target_os = "macos") { home.join("Library/Application Support") } else { config.clone() };
         Some(match self {
-            Self::Claude => absolute("CLAUDE_CONFIG_DIR").unwrap_or_else(|| home.to_owned()).join(".claude.json"),
-            Self::ClaudeDesktop => desktop.join("Claude/claude_desktop_config.json"),
-            Self::Codex => {
-                absolute("CODEX_HOME").unwrap_or_else(|| home.join(".codex")).join("config.toml")
+            Self::Claude => {
+                absolute("CLAUDE_CONFIG_DIR").unwrap_or_else(|| home.to_owned()).join(".claude.json")
             }
+            Self::ClaudeDesktop => desktop.join("Claude/claude_desktop_config.json"),
+            Self::Codex => absolute("CODEX_HOME").unwrap_or_else(|| home.join(".codex")).join("config.toml"),
             Self::Cursor => home.join(".cursor/mcp.json"),
             Self::Gemini => home.join(".gemini/settings.json"),
             Self::Goose => config.join("goose/config.yaml"),
@@ -183,7 +180,8 @@ impl McpClient {
         object(match self {
             Self::Goose => json!({"type": "stdio", "cmd": command, "args": args}),
             Self::Opencode => {
-                let all: Vec<&str> = std::iter::once(command).chain(args.iter().map(String::as_str)).collect();
+                let all: Vec<&str> =
+                    std::iter::once(command).chain(args.iter().map(String::as_str)).collect();
                 json!({"type": "local", "command": all})
             }
             Self::Claude | Self::Vscode => json!({"type": "stdio", "command": command, "args": args}),

@@ -65,7 +65,11 @@ mod tests {
     fn comments_and_other_entries_stay() {
         let before = "// mine\n{\n  \"theme\": \"dark\", // keep\n  \"servers\": {\n    \"other\": {\"url\": \"x\"},\n  },\n}\n";
         let after = put(before, "servers", "haft", &json!({"url": "http://a/mcp"})).unwrap();
-        assert!(after.contains("// mine") && after.contains("// keep") && after.contains("\"other\": {\"url\": \"x\"}"));
+        assert!(
+            after.contains("// mine")
+                && after.contains("// keep")
+                && after.contains("\"other\": {\"url\": \"x\"}")
+        );
         assert!(get(&after, "servers", "haft").unwrap().unwrap().contains("http://a/mcp"));
         let replaced = put(&after, "servers", "haft", &json!({"url": "http://b/mcp"})).unwrap();
         assert!(replaced.contains("http://b/mcp") && !replaced.contains("http://a/mcp"));

@@ -54,10 +54,14 @@ impl SettingsFile {
     pub(crate) fn read(client: McpClient, environment: &Environment) -> Result<Self, SettingsError> {
         let path = client.path(environment).ok_or(SettingsError::NoHome)?;
         let mut text = String::new();
-        let read = std::fs::File::open(&path).and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text));
+        let read =
+            std::fs::File::open(&path).and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text));
         let text = match read {
             Ok(count) if count as u64 > MAX_BYTES => {
-                return Err(SettingsError::Unsupported { path, reason: "it is larger than 64 MiB".to_owned() });
+                return Err(SettingsError::Unsupported {
+                    path,
+                    reason: "it is larger than 64 MiB".to_owned(),
+                });
             }
             Ok(_) => Some(text),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -73,7 +77,8 @@ impl SettingsFile {
 
     /// Returns whether the client seems to be installed: the file, or the folder that it makes for its files, exists.
     pub(crate) fn is_client_present(&self) -> bool {
-        self.text.is_some() || self.path.parent().is_some_and(|folder| self.client.has_own_folder() && folder.is_dir())
+        self.text.is_some()
+            || self.path.parent().is_some_and(|folder| self.client.has_own_folder() && folder.is_dir())
     }
 
     /// Returns the text of an entry.

@@ -49,7 +49,9 @@ fn convert(value: &Value) -> Option<TomlValue> {
     Some(match value {
         Value::Null => return None,
         Value::Bool(bool) => TomlValue::from(*bool),
-        Value::Number(number) => number.as_i64().map(TomlValue::from).or_else(|| number.as_f64().map(TomlValue::from))?,
+        Value::Number(number) => {
+            number.as_i64().map(TomlValue::from).or_else(|| number.as_f64().map(TomlValue::from))?
+        }
         Value::String(text) => TomlValue::from(text.as_str()),
         Value::Array(items) => TomlValue::Array(items.iter().filter_map(convert).collect::<Array>()),
         Value::Object(map) => {

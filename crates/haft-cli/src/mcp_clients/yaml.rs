@@ -97,9 +97,7 @@ fn entry_range(lines: &[String], section: &Section, name: &str) -> Option<Range<
     let key = format!("{}{name}:", " ".repeat(section.indent));
     let inside = lines.get(section.start..section.end)?;
     let start = inside.iter().position(|line| line.trim_end() == key)?;
-    let next = |line: &String| {
-        !line.trim().is_empty() && indentation(line) <= section.indent
-    };
+    let next = |line: &String| !line.trim().is_empty() && indentation(line) <= section.indent;
     let length = inside.iter().skip(start + 1).position(next).unwrap_or(inside.len() - start - 1);
     Some(section.start + start..section.start + start + 1 + length)
 }
@@ -136,7 +134,8 @@ mod tests {
 
     use super::*;
 
-    const BEFORE: &str = "# mine\nextensions:\n  developer:\n    enabled: true\n    type: builtin\n\nGOOSE_MODEL: x\n";
+    const BEFORE: &str =
+        "# mine\nextensions:\n  developer:\n    enabled: true\n    type: builtin\n\nGOOSE_MODEL: x\n";
 
     #[test]
     fn comments_and_other_entries_stay() {
@@ -160,12 +159,18 @@ mod tests {
         let removed = remove(&after, "extensions", "haft").unwrap();
         assert_eq!(removed, "GOOSE_MODEL: x\nextensions: {}\n");
         assert_eq!(put(&removed, "extensions", "haft", &json!({"uri": "u"})).unwrap(), after);
-        assert_eq!(put("", "extensions", "haft", &json!({"uri": "u"})).unwrap(), "extensions:\n  haft:\n    uri: \"u\"\n");
+        assert_eq!(
+            put("", "extensions", "haft", &json!({"uri": "u"})).unwrap(),
+            "extensions:\n  haft:\n    uri: \"u\"\n"
+        );
     }
 
     #[test]
     fn another_style_is_rejected() {
-        for before in ["extensions: {a: {type: builtin}}\n", "extensions:\n  a:\n    b: 1\nextensions:\n  c:\n    d: 1\n"] {
+        for before in [
+            "extensions: {a: {type: builtin}}\n",
+            "extensions:\n  a:\n    b: 1\nextensions:\n  c:\n    d: 1\n",
+        ] {
             assert!(put(before, "extensions", "haft", &json!({})).is_err(), "{before}");
         }
     }

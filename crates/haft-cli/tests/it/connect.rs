@@ -102,7 +102,10 @@ fn every_form_of_configuration_is_written_for_its_owner_alone() {
         let run = person.run(&["connect", client]);
         assert_eq!(run.code, 0, "{client}: {}", run.shown());
         let text = person.read(file);
-        assert!(text.contains(expected) && text.contains(server.url.trim_end_matches('/')), "{client}: {text}");
+        assert!(
+            text.contains(expected) && text.contains(server.url.trim_end_matches('/')),
+            "{client}: {text}"
+        );
         assert_eq!(mode(&person.path(file)), 0o600, "{client}");
         let run = person.run(&["connect", client, "--remove"]);
         assert_eq!(run.code, 0, "{client}: {}", run.shown());
