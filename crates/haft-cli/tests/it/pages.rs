@@ -191,7 +191,7 @@ fn every_page_is_tested_and_every_block_has_a_purpose() {
     docs/library.md: fragment 1
     docs/lifecycle.md: needs-terminal 1
     docs/mcp-servers.md: fragment 1, needs-network 4, needs-program 3
-    docs/mcp.md: fragment 2, needs-program 1, slow 1
+    docs/mcp.md: fragment 2, needs-program 2, slow 1
     docs/middleware.md: fragment 1
     docs/models.md: needs-key 1
     docs/openai-endpoint.md: needs-program 1, response 2
