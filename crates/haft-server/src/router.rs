@@ -275,6 +275,7 @@ fn account_routes() -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(accounts::connect))
         .routes(routes!(account_providers::list))
         .routes(routes!(account_providers::put, account_providers::delete))
+        .routes(routes!(account_providers::holders))
 }
 
 /// Returns the routes that say what would happen to a call or a login.

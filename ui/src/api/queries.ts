@@ -213,6 +213,19 @@ export const accountsQuery = queryOptions({
   queryFn: async () => (await data(client.GET('/accounts'))).accounts,
 });
 
+/** The providers that admins have defined, and where they send browsers back to. */
+export const accountProvidersQuery = queryOptions({
+  queryKey: keys.accountProviders,
+  queryFn: () => data(client.GET('/account-providers')),
+});
+
+/** Who has an account at a provider. */
+export const accountsAtQuery = (name: string) =>
+  queryOptions({
+    queryKey: keys.accountsAt(name),
+    queryFn: () => data(client.GET('/account-providers/{name}/accounts', { params: { path: { name } } })),
+  });
+
 export const tokensQuery = queryOptions({
   queryKey: keys.tokens,
   queryFn: async () => (await data(client.GET('/tokens', { params: { query: { page_size: 500 } } }))).tokens,

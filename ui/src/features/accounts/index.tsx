@@ -6,7 +6,7 @@ import { useState } from 'react';
 import { accounts as actions } from '@/api/actions';
 import { keys } from '@/api/keys';
 import { accountsQuery } from '@/api/queries';
-import { useSession } from '@/api/session';
+import { useMay, useSession } from '@/api/session';
 import type { Connectable } from '@/api/types';
 import { useT } from '@/i18n';
 import { EmptyState, ErrorPanel, Mono } from '@/parts/basics';
@@ -16,6 +16,7 @@ import { Content, Loading, Page } from '@/parts/page';
 import { SecretField } from '@/parts/secret-field';
 import { Time } from '@/parts/time';
 import { useUrlState } from '@/parts/url-state';
+import { Providers } from './providers';
 import { requested, stateKey } from './state';
 
 function ConnectForm({ item, isWaited, onDone }: { item: Connectable; isWaited: boolean; onDone: () => void }) {
@@ -70,6 +71,7 @@ function Row({ item, onConnect }: { item: Connectable; onConnect: () => void }) 
 export function AccountsPage() {
   const t = useT();
   const session = useSession();
+  const mayAdmin = useMay('admin');
   const [url, setUrl] = useUrlState();
   const { data, error, isPending, refetch } = useQuery(accountsQuery);
   const all = data ?? [];
@@ -85,11 +87,12 @@ export function AccountsPage() {
             <Text c="dimmed">{t('accounts.intro')}</Text>
             {session.actor === null && <Alert color="yellow" variant="outline">{t('accounts.noPerson')}</Alert>}
             {isUnknown && <Alert color="yellow" variant="outline">{t('accounts.unknown', { name: visibleText(url['connect'] ?? '') })}</Alert>}
-            {all.length === 0 ? <EmptyState icon={IconPlugConnected} title={t('accounts.none')}>{t('accounts.noneHint')}</EmptyState> : (
+            {all.length === 0 ? <EmptyState icon={IconPlugConnected} title={t('accounts.none')}>{t(mayAdmin ? 'accounts.noneAdminHint' : 'accounts.noneHint')}</EmptyState> : (
               <Table verticalSpacing={8}>
                 <Table.Tbody>{all.map((item) => <Row key={item.provider} item={item} onConnect={() => setUrl({ again: item.provider })} />)}</Table.Tbody>
               </Table>
             )}
+            {mayAdmin && <Providers />}
           </Stack>
         )}
       </Content>

@@ -205,6 +205,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("get", "/account-providers", Own(&[200])),
     ("put", "/account-providers/{name}", Own(&[200])),
     ("delete", "/account-providers/{name}", NotFound),
+    ("get", "/account-providers/{name}/accounts", Own(&[200, 404])),
     ("get", "/tenants", Forbidden),
     ("post", "/tenants", Forbidden),
     ("get", "/tenants/{id}", Forbidden),
