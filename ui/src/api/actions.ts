@@ -101,6 +101,13 @@ export const accounts = {
   /** Begins a login; the person opens the address. */
   connect: (name: string) => data(client.POST('/accounts/{provider}/connect', { params: provider(name) })),
   revoke: (name: string) => data(client.DELETE('/accounts/{provider}', { params: provider(name) })),
+  /** The account of a person, for admins. */
+  revokeOf: (name: string, person: string) => data(client.DELETE('/accounts/{provider}', { params: { ...provider(name), query: { person } } })),
+};
+
+export const sessions = {
+  /** An own one, or one of a person. */
+  end: (session: string, person?: string) => data(client.DELETE('/sessions/{id}', { params: { ...id(session), query: person ? { person } : {} } })),
 };
 
 export const accountProviders = {

@@ -1,6 +1,8 @@
 /** The keys of the query cache. Everything below a first word is invalidated together. */
 export const keys = {
   session: ['session'] as const,
+  sessions: ['sessions'] as const,
+  sessionsOf: (person: string) => ['sessions', person] as const,
   tools: ['tools'] as const,
   toolList: ['tools', 'list'] as const,
   tool: (ref: string) => ['tools', 'one', ref] as const,

@@ -20,6 +20,7 @@ export type CallHistogram = Schemas['CallHistogram'];
 export type CallStatus = Schemas['CallStatus'];
 export type AccountProvider = Schemas['AccountProvider'];
 export type AccountProviderBody = Schemas['AccountProviderBody'];
+export type OpenSession = Schemas['OpenSessionView'];
 export type OAuthProvider = Schemas['OAuthProvider'];
 export type ApplicationClient = Schemas['ApplicationClientView'];
 export type NewApplicationClient = Schemas['NewApplicationClient'];

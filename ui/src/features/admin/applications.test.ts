@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { describedBy, endOf, matches, peopleOf, redirectUris } from './application-text';
 
+const connected = (client_id: string, name: string) => ({ client_id, actor: { id: name, kind: 'person' as const, name } });
+
 describe('connected applications', () => {
   it('end with the first of their ends', () => {
     const [early, late] = ['2026-01-01T00:00:00Z', '2026-02-01T00:00:00Z'];
@@ -28,7 +30,6 @@ describe('connected applications', () => {
   });
 
   it('name the people who lose one of them', () => {
-    const of = (client_id: string, name: string) => ({ client_id, actor: { id: name, kind: 'person' as const, name } });
-    expect(peopleOf([of('a', 'Bob'), of('a', 'Ann'), of('a', 'Ann'), of('b', 'Eve')], 'a')).toEqual(['Ann', 'Bob']);
+    expect(peopleOf([connected('a', 'Bob'), connected('a', 'Ann'), connected('a', 'Ann'), connected('b', 'Eve')], 'a')).toEqual(['Ann', 'Bob']);
   });
 });

@@ -63,4 +63,8 @@ export const accounts = {
   'providers.affected': ['{n} {n|account ends|accounts end}:', '{n} {n|Konto endet|Konten enden}:'],
   'providers.affectedMore': ['and {n} more', 'und {n} weitere'],
   'providers.affectedNobody': ['Nobody has connected an account there.', 'Niemand hat dort ein Konto verbunden.'],
+  'accounts.state.expiredShort': ['Expired', 'Abgelaufen'],
+  'accounts.noneConnected': ['No connected accounts.', 'Keine verbundenen Konten.'],
+  'accounts.revokeOfTitle': ['Revoke the account of {person} at {name}?', 'Konto von {person} bei {name} widerrufen?'],
+  'accounts.revokeOfBody': ['Tools can no longer use it for this person, who can connect again at any time.', 'Tools können es für diese Person nicht mehr nutzen. Sie kann es jederzeit wieder verbinden.'],
 } as const satisfies Record<string, readonly [en: string, de: string]>;
