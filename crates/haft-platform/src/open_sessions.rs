@@ -63,7 +63,7 @@ pub async fn end(
     let Some(session) = found else { return Err(ServiceError::not_found("session", id)) };
     app.store().access().delete_session(session.record.hash).await?;
     app.reload_access().await?;
-    let name = member.as_ref().map_or(&*identity.name, |member| &member.actor.name);
+    let name = member.as_ref().map_or(&*identity.name, |member| member.actor.name.as_str());
     audit::note(identity, "session.end", name);
     Ok(())
 }

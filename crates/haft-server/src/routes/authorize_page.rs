@@ -89,7 +89,7 @@ fn show(
     question: &Question<'_>,
     (status, message, earlier): (StatusCode, &str, Option<&TokenRecord>),
 ) -> Response {
-    let Question { texts, query, request } = question;
+    let (texts, query, request) = (question.texts, question.query, &question.request);
     let Some(session) = identity.session() else {
         return reject(texts, StatusCode::FORBIDDEN, &alert(texts.needs_browser));
     };
@@ -153,7 +153,7 @@ async fn allow(
     question: &Question<'_>,
     form: &[u8],
 ) -> Response {
-    let Question { texts, request, .. } = question;
+    let (texts, request) = (question.texts, &question.request);
     let choice = match choice(texts, request, identity, form) {
         Ok(choice) => choice,
         Err(message) => {
