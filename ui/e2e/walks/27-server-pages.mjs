@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { severe } from '../lib/axe.mjs';
 
+const CLI = 'haft-cli';
 const REDIRECT = 'https://intranet.example.com/callback';
 const LANGUAGES = { en: { locale: 'en-US', login: 'Log in to haft' }, de: { locale: 'de-DE', login: 'Bei haft anmelden' } };
 const LOOKS = [
@@ -26,7 +27,7 @@ async function authorizePath(world, changes = {}) {
 }
 
 async function devicePath(world) {
-  const answer = await fetch(`${world.haft.url}/oauth/device_authorization`, { method: 'POST', body: new URLSearchParams({ client_id: 'haft-cli', device: 'laptop-of-ann' }) });
+  const answer = await fetch(`${world.haft.url}/oauth/device_authorization`, { method: 'POST', body: new URLSearchParams({ client_id: CLI, device_name: 'laptop-of-ann' }) });
   assert.equal(answer.status, 200, await answer.clone().text());
   return `/device?user_code=${(await answer.json()).user_code}`;
 }

@@ -1,5 +1,5 @@
 /** Where people can connect accounts: the list for admins, and the form that defines a provider. */
-import { Alert, Autocomplete, Button, Group, List, Modal, SegmentedControl, SimpleGrid, Stack, Table, Text, Textarea, TextInput } from '@mantine/core';
+import { Alert, Autocomplete, Button, Group, List, Modal, SegmentedControl, SimpleGrid, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { IconPencil, IconPlus, IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -8,11 +8,12 @@ import { keys } from '@/api/keys';
 import { accountProvidersQuery, accountsAtQuery, credentialsQuery } from '@/api/queries';
 import type { AccountProvider } from '@/api/types';
 import { useT } from '@/i18n';
-import { Chip, CodeBlock, ErrorPanel, Mono, SectionTitle } from '@/parts/basics';
+import { Chip, CodeBlock, ErrorPanel, SectionTitle } from '@/parts/basics';
 import { notify, useAction, useAsk } from '@/parts/feedback';
 import { visibleText } from '@/parts/format';
 import { Loading } from '@/parts/page';
 import { useUrlState } from '@/parts/url-state';
+import { Line, Lines } from './line';
 import { providerBody, providerDraft, revokesAccounts, type ProviderDraft } from './provider-draft';
 
 const SHOWN_NAMES = 12;
@@ -98,23 +99,20 @@ function Row({ provider, onEdit }: { provider: AccountProvider; onEdit: () => vo
   const body = <Stack gap="sm"><Text>{t('providers.deleteBody', { name: provider.name })}</Text><AffectedPeople name={provider.name} /></Stack>;
   const askDelete = async () => { if (await ask({ title: t('providers.deleteTitle', { name }), body, confirm: t('common.delete'), danger: true })) remove.mutate(undefined); };
   return (
-    <Table.Tr>
-      <Table.Td style={{ overflowWrap: 'anywhere' }}>
-        <Text fw={500}>{name}</Text>
-        <Text size="xs" c="dimmed"><Mono>{`\${account:${provider.name}}`}</Mono></Text>
-      </Table.Td>
-      <Table.Td style={{ overflowWrap: 'anywhere' }}>
-        <Chip>{t(provider.oauth ? 'providers.kind.oauth' : 'providers.kind.api_key')}</Chip>
-        {provider.oauth && <Text size="xs" c="dimmed">{visibleText(provider.oauth.issuer ?? provider.oauth.authorization_endpoint ?? '')}</Text>}
-        {provider.shared && <Text size="xs" c="dimmed">{t('providers.sharedWith', { name: provider.shared })}</Text>}
-      </Table.Td>
-      <Table.Td>
-        <Group gap="xs" justify="flex-end">
+    <Line
+      name={name}
+      reference={`\${account:${provider.name}}`}
+      actions={(
+        <>
           <Button size="compact-sm" variant="default" leftSection={<IconPencil size={14} />} aria-label={`${t('common.edit')} ${name}`} onClick={onEdit}>{t('common.edit')}</Button>
           <Button size="compact-sm" variant="default" leftSection={<IconTrash size={14} />} aria-label={`${t('common.delete')} ${name}`} loading={remove.isPending} onClick={() => void askDelete()}>{t('common.delete')}</Button>
-        </Group>
-      </Table.Td>
-    </Table.Tr>
+        </>
+      )}
+    >
+      <Chip>{t(provider.oauth ? 'providers.kind.oauth' : 'providers.kind.api_key')}</Chip>
+      {provider.oauth && <Text size="xs" c="dimmed">{visibleText(provider.oauth.issuer ?? provider.oauth.authorization_endpoint ?? '')}</Text>}
+      {provider.shared && <Text size="xs" c="dimmed">{t('providers.sharedWith', { name: provider.shared })}</Text>}
+    </Line>
   );
 }
 
@@ -131,9 +129,7 @@ export function Providers() {
       <SectionTitle right={<Button size="compact-sm" variant="default" leftSection={<IconPlus size={13} />} onClick={() => setUrl({ new: '1' })}>{t('providers.new')}</Button>}>{t('providers.title')}</SectionTitle>
       <Text c="dimmed">{t('providers.intro')}</Text>
       {error ? <ErrorPanel error={error} onRetry={() => void refetch()} /> : !data ? <Loading rows={2} /> : all.length === 0 ? <Text c="dimmed">{t('providers.none')}</Text> : (
-        <Table verticalSpacing={8} aria-label={t('providers.title')}>
-          <Table.Tbody>{all.map((provider) => <Row key={provider.name} provider={provider} onEdit={() => setUrl({ edit: provider.name })} />)}</Table.Tbody>
-        </Table>
+        <Lines label={t('providers.title')}>{all.map((provider) => <Row key={provider.name} provider={provider} onEdit={() => setUrl({ edit: provider.name })} />)}</Lines>
       )}
       <Modal opened={data !== undefined && (edited !== undefined || url['new'] !== undefined)} onClose={close} size="lg" title={edited ? t('providers.editTitle', { name: visibleText(edited.display_name || edited.name) }) : t('providers.new')}>
         <ProviderForm key={edited?.name ?? ''} known={edited} taken={all.map((provider) => provider.name)} redirect={data?.redirect_uri ?? ''} onDone={close} />
