@@ -21,6 +21,8 @@ export const SMOKE = {
   '23-agents': ['an agent is made by the form: model, instructions with a variable, tools by the picker', 'Try opens a chat with it, and its runs are listed'],
   '24-building-blocks': ['a pipeline is created, filled by upload, text and drop, and asked'],
   '25-people': true,
+  '26-accounts-applications': true,
+  '27-server-pages': true,
 };
 
 /** Fails if the set names a walk or a test that does not exist: it would be left out in silence. */

@@ -5,6 +5,8 @@ pub use haft_core::account::{AccountKind, AccountProvider, AccountState, OAuthPr
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::people::ActorName;
+
 /// What somebody has connected at a provider, without the value.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct AccountView {
@@ -71,6 +73,19 @@ pub struct StartedConnection {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct AccountProviderList {
     pub providers: Vec<AccountProvider>,
+    /// Where providers send the browser back to after a login; register it at the provider.
+    #[schema(example = "https://haft.example.com/api/accounts/callback")]
+    pub redirect_uri: String,
+}
+
+/// Who has an account at a provider.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct AccountHolders {
+    /// The first 100.
+    pub actors: Vec<ActorName>,
+    /// The number of all of them.
+    #[schema(minimum = 0)]
+    pub total: i64,
 }
 
 /// The definition of a provider; its name is in the path.

@@ -39,6 +39,7 @@ pub mod revision;
 pub mod run;
 pub mod run_event;
 pub mod search;
+pub mod session;
 pub mod sign_on;
 pub mod tenant;
 pub mod token;

@@ -58,6 +58,7 @@ pub mod mcp_servers;
 pub mod metrics;
 pub mod models;
 pub mod multipart;
+pub mod open_sessions;
 pub mod people;
 pub mod permissions;
 pub mod pipelines;

@@ -25,6 +25,14 @@ const SECURE_SIGN_ON_COOKIE: &str = "__Host-haft_sign_on";
 /// The issuer at which the session was opened, for its logout.
 const ISSUER_COOKIE: &str = "haft_issuer";
 
+/// The language that a person has chosen in the web interface, whose scripts set it.
+const LANGUAGE_COOKIE: &str = "haft_language";
+
+/// Returns the language that a person has chosen in the web interface.
+pub(crate) fn language_cookie(headers: &HeaderMap) -> Option<&str> {
+    cookie(headers, LANGUAGE_COOKIE)
+}
+
 /// Returns the value of the session cookie.
 pub(crate) fn session_cookie(headers: &HeaderMap) -> Option<&str> {
     cookie(headers, COOKIE)

@@ -41,6 +41,7 @@ mod oauth_answer;
 mod open_stream;
 mod openai;
 mod package_view;
+mod page_text;
 mod params;
 mod query;
 mod reply;

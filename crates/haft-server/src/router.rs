@@ -26,7 +26,7 @@ use crate::routes::{
     authorize_page, bundle_publish, bundle_tools, bundles, call_histogram, calls, chat_answers, chats,
     credentials, definitions, deliveries, device_oauth, device_page, events, examples, groups, health,
     import, import_items, import_registry, installation, invoke, key, lifecycle, limits, login, mcp,
-    mcp_logins, mcp_servers, models, oauth, people, pipeline_documents, pipelines, policy, policy_explain,
+    mcp_logins, mcp_servers, models, oauth, open_sessions, people, pipeline_documents, pipelines, policy, policy_explain,
     render, resource_routes, revisions, runs, scim, search, sessions, sign_on, sign_on_pages, stats, tenants,
     test, token_rates, tokens, tool, tools, toolsets, usage, validate, webhooks, workspace_files, workspaces,
 };
@@ -218,6 +218,8 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .merge(account_routes())
         .routes(routes!(sessions::create_link))
         .routes(routes!(sessions::get))
+        .routes(routes!(open_sessions::list))
+        .routes(routes!(open_sessions::end))
         .routes(routes!(policy::get, policy::put))
         .routes(routes!(webhooks::list, webhooks::create))
         .routes(routes!(webhooks::get, webhooks::patch, webhooks::delete))
@@ -275,6 +277,7 @@ fn account_routes() -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(accounts::connect))
         .routes(routes!(account_providers::list))
         .routes(routes!(account_providers::put, account_providers::delete))
+        .routes(routes!(account_providers::holders))
 }
 
 /// Returns the routes that say what would happen to a call or a login.

@@ -1,21 +1,10 @@
 // axe-core on every page in both themes: no serious and no critical violation.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { severe } from '../lib/axe.mjs';
 import { DETAILS, NAVIGATION } from '../lib/pages.mjs';
 
 // It takes the longest, so it starts first.
 export const options = { weight: 4 };
-
-const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
-async function violations(page, rules) {
-  // The policy of the page allows no inline script; the debugger protocol is not bound by it.
-  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axeSource);
-  const result = await page.evaluate((only) => window.axe.run(document, { resultTypes: ['violations'], preload: false, ...(only ? { runOnly: only } : {}) }), rules);
-  return result.violations.filter((each) => ['serious', 'critical'].includes(each.impact))
-    .map((each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => `${node.target.join(' ')} ${node.html.slice(0, 120)} ${(node.any[0] ?? node.all[0] ?? node.none[0])?.message?.slice(0, 160) ?? ''}`).join(' | ')}`);
-}
 
 async function check(world, colorScheme, rules) {
   // One line per violation, with the first page that has it.
@@ -28,11 +17,11 @@ async function check(world, colorScheme, rules) {
   paths.push(`/calls?open=${call}`, `/approvals?open=${approval}`);
   for (const path of paths) {
     await world.visit(page, path);
-    note(path, await violations(page, rules));
+    note(path, await severe(page, rules));
   }
   await page.keyboard.press('Control+k');
   await page.getByRole('option').first().waitFor();
-  note('palette', await violations(page, rules));
+  note('palette', await severe(page, rules));
   assert.equal([...found.values()].join('\n'), '');
 }
 
@@ -49,6 +38,6 @@ export const tests = {
   async 'the login page'(world) {
     const page = await world.blank();
     await page.goto('/login');
-    assert.equal((await violations(page)).join('\n'), '');
+    assert.equal((await severe(page)).join('\n'), '');
   },
 };

@@ -169,4 +169,29 @@ export const tests = {
     const answer = await fetch(`${world.haft.url}/api/session`, { headers: { Authorization: `Bearer ${value}` } });
     assert.equal(answer.status, 401);
   },
+
+  async 'a person ends a session of another browser, and an admin the last one'(world) {
+    const { id, invitation } = await world.haft.api('POST', '/people', { name: 'Alan', email: 'alan@example.com' });
+    const { pathname, search } = new URL(invitation.url);
+    const page = await logIn(world, pathname + search);
+    const { url } = await world.haft.api('POST', `/people/${id}/invitation`);
+    const again = new URL(url);
+    const other = await logIn(world, again.pathname + again.search);
+    await page.goto('/ui/settings');
+    await page.getByText('this browser').waitFor();
+    await page.getByRole('button', { name: 'End session' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'End session' }).click();
+    await page.getByText('Session ended').waitFor();
+    assert.equal((await other.request.get('/api/session')).status(), 401);
+    assert.equal((await page.request.get('/api/session')).status(), 200);
+
+    const admin = await world.open(`/people?open=${id}`);
+    const drawer = admin.getByRole('complementary');
+    await drawer.getByText('No connected accounts.').waitFor();
+    await drawer.getByText('No connected applications').waitFor();
+    await drawer.getByRole('button', { name: 'End session' }).click();
+    await admin.getByRole('dialog').getByRole('button', { name: 'End session' }).click();
+    await drawer.getByText('No open sessions.').waitFor();
+    assert.equal((await page.request.get('/api/session')).status(), 401);
+  },
 };

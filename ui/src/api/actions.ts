@@ -2,7 +2,7 @@
 import { body, client, data, raw, request } from './client';
 import { ApiError } from './error';
 import type {
-  CredentialBody, CurlImport, DeprecateBody, ErrorBody, ExplainBody, ImportBody, JsonObject, McpImport, NewServer, NewToken, NewWebhook, PolicyRule,
+  AccountProviderBody, CredentialBody, CurlImport, DeprecateBody, ErrorBody, ExplainBody, ImportBody, JsonObject, McpImport, NewServer, NewToken, NewWebhook, PolicyRule,
   RateLimit, RememberScope, ServerPatch, SourceForm, TenantPatch, Tool, ToolExample, ToolsImport, ValidationReport, WebhookPatch,
 } from './types';
 
@@ -101,6 +101,18 @@ export const accounts = {
   /** Begins a login; the person opens the address. */
   connect: (name: string) => data(client.POST('/accounts/{provider}/connect', { params: provider(name) })),
   revoke: (name: string) => data(client.DELETE('/accounts/{provider}', { params: provider(name) })),
+  /** The account of a person, for admins. */
+  revokeOf: (name: string, person: string) => data(client.DELETE('/accounts/{provider}', { params: { ...provider(name), query: { person } } })),
+};
+
+export const sessions = {
+  /** An own one, or one of a person. */
+  end: (session: string, person?: string) => data(client.DELETE('/sessions/{id}', { params: { ...id(session), query: person ? { person } : {} } })),
+};
+
+export const accountProviders = {
+  put: (name: string, definition: AccountProviderBody) => data(client.PUT('/account-providers/{name}', { params: { path: { name } }, body: definition })),
+  remove: (name: string) => data(client.DELETE('/account-providers/{name}', { params: { path: { name } } })),
 };
 
 export const tokens = {

@@ -1,6 +1,8 @@
 /** The keys of the query cache. Everything below a first word is invalidated together. */
 export const keys = {
   session: ['session'] as const,
+  sessions: ['sessions'] as const,
+  sessionsOf: (person: string) => ['sessions', person] as const,
   tools: ['tools'] as const,
   toolList: ['tools', 'list'] as const,
   tool: (ref: string) => ['tools', 'one', ref] as const,
@@ -18,6 +20,9 @@ export const keys = {
   policy: (scope: string) => ['policy', scope] as const,
   credentials: ['credentials'] as const,
   accounts: ['accounts'] as const,
+  accountProviders: ['accounts', 'providers'] as const,
+  accountsAt: (provider: string) => ['accounts', 'at', provider] as const,
+  accountsOf: (actor: string) => ['accounts', 'of', actor] as const,
   tokens: ['tokens'] as const,
   tenants: ['tenants'] as const,
   limits: ['limits'] as const,

@@ -213,6 +213,33 @@ export const accountsQuery = queryOptions({
   queryFn: async () => (await data(client.GET('/accounts'))).accounts,
 });
 
+/** What a person has connected, for admins. */
+export const accountsOfQuery = (person: string) =>
+  queryOptions({
+    queryKey: keys.accountsOf(person),
+    queryFn: async () => (await data(client.GET('/accounts', { params: { query: { person } } }))).accounts,
+  });
+
+/** The open sessions of a person, or the own ones. */
+export const openSessionsQuery = (person?: string) =>
+  queryOptions({
+    queryKey: keys.sessionsOf(person ?? 'me'),
+    queryFn: async () => (await data(client.GET('/sessions', { params: { query: person ? { person } : {} } }))).sessions,
+  });
+
+/** The providers that admins have defined, and where they send browsers back to. */
+export const accountProvidersQuery = queryOptions({
+  queryKey: keys.accountProviders,
+  queryFn: () => data(client.GET('/account-providers')),
+});
+
+/** Who has an account at a provider. */
+export const accountsAtQuery = (name: string) =>
+  queryOptions({
+    queryKey: keys.accountsAt(name),
+    queryFn: () => data(client.GET('/account-providers/{name}/accounts', { params: { path: { name } } })),
+  });
+
 export const tokensQuery = queryOptions({
   queryKey: keys.tokens,
   queryFn: async () => (await data(client.GET('/tokens', { params: { query: { page_size: 500 } } }))).tokens,

@@ -3152,6 +3152,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/account-providers/{name}/accounts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the providers of accounts that admins have defined. */
+        get: operations["get_account_providers_name_accounts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what you have connected and what you can connect, or what a person has connected. */
+        get: operations["get_sessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke an account: your own, or as an admin that of a person. */
+        delete: operations["delete_sessions_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -3246,6 +3297,7 @@ export interface components {
         /** @description The providers of a tenant. */
         AccountProviderList: {
             providers: components["schemas"]["AccountProvider"][];
+            redirect_uri: string;
         };
         /**
          * @description Whether an account can be used.
@@ -9007,6 +9059,7 @@ export interface components {
             /** @description The providers of a tenant. */
             data: {
                 providers: components["schemas"]["AccountProvider"][];
+                redirect_uri: string;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -11948,6 +12001,32 @@ export interface components {
              * @description The state before the call; none before the first one.
              */
             pre_manifest?: string;
+        };
+        AccountHolders: {
+            actors: components["schemas"]["ActorName"][];
+            /** Format: int64 */
+            total: number;
+        };
+        Success_AccountHolders: {
+            data: {
+                actors: components["schemas"]["ActorName"][];
+                /** Format: int64 */
+                total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        OpenSessionView: {
+            id: string;
+            token_name: string | null;
+            is_current: boolean;
+            created_at: string;
+            expires_at: string;
+        };
+        Success_OpenSessionList: {
+            data: {
+                sessions: components["schemas"]["OpenSessionView"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
         };
     };
     responses: {
@@ -28610,6 +28689,102 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_account_providers_name_accounts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_AccountHolders"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_sessions: {
+        parameters: {
+            query?: {
+                /** @description The id of a person, for admins: only what that person has connected */
+                person?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_OpenSessionList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_sessions_id: {
+        parameters: {
+            query?: {
+                /** @description The id of a person, for admins */
+                person?: string;
+            };
+            header?: never;
+            path: {
+                /** @example github */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };

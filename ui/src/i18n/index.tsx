@@ -12,6 +12,9 @@ export type Translate = (key: MessageKey, params?: Params) => string;
 
 const LANGUAGES: Language[] = ['en', 'de'];
 const STORAGE_KEY = 'haft.language';
+/** Tells the pages that the server renders, such as that of the login. */
+const COOKIE = 'haft_language';
+const COOKIE_SECONDS = 365 * 24 * 3600;
 
 export function format(text: string, params: Params = {}, language: Language = 'en'): string {
   return text.replaceAll(/\{(\w+)(?:\|([^|}]*)\|([^}]*))?\}/g, (whole, name: string, one?: string, other?: string) => {
@@ -46,6 +49,7 @@ export function I18nProvider({ children }: { children: ReactNode }) {
   useEffect(() => {
     document.documentElement.lang = language;
     localStorage.setItem(STORAGE_KEY, language);
+    document.cookie = `${COOKIE}=${language}; Path=/; SameSite=Lax; Max-Age=${COOKIE_SECONDS}${window.location.protocol === 'https:' ? '; Secure' : ''}`;
   }, [language]);
   const value = useMemo(() => ({ t: translator(language), language, setLanguage }), [language]);
   return <Context value={value}>{children}</Context>;

@@ -7,6 +7,7 @@ import { ApiError } from '@/api/error';
 import { hasRole, useSession } from '@/api/session';
 import type { Role } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
+import { ConnectAccount, missingAccount } from './connect-account';
 import { visibleText } from './format';
 import classes from './parts.module.css';
 
@@ -67,6 +68,7 @@ export function ErrorPanel({ error, onRetry, title }: { error: unknown; onRetry?
   const t = useT();
   const known = error instanceof ApiError ? error : undefined;
   const key = known ? errorTitle(known) : 'error.other';
+  const provider = known && missingAccount(known);
   return (
     <div className={classes.error} role="alert">
       <div className={classes.errorTitle}><IconAlertCircle size={16} aria-hidden />{title ?? t(key)}</div>
@@ -76,6 +78,7 @@ export function ErrorPanel({ error, onRetry, title }: { error: unknown; onRetry?
       {known?.message === '' && readProblems(known.details).map((problem) => <Text key={`${problem.field}${problem.message}`} mt={4} style={{ overflowWrap: 'anywhere' }}><Mono>{visibleText(problem.field)}</Mono>: {visibleText(problem.message)}</Text>)}
       <Text c="dimmed" mt={4}>{t(`${key}.fix` as MessageKey)}</Text>
       <Group gap="sm" mt="sm">
+        {provider && <ConnectAccount provider={provider} />}
         {onRetry && <Button variant="default" onClick={onRetry}>{t('common.retry')}</Button>}
         {known?.code && <Text c="dimmed" size="xs">{t('error.code', { code: known.code })}</Text>}
         {known?.requestId && <Text c="dimmed" size="xs">{t('error.request', { id: known.requestId })}</Text>}

@@ -8,6 +8,7 @@ import type { Call, StepTimes } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
 import { toLines } from './ansi';
 import { CodeBlock, Facts } from './basics';
+import { ConnectAccount, missingAccount } from './connect-account';
 import { Waterfall } from './charts';
 import { bytes, visibleText } from './format';
 import { JsonView } from './json-view';
@@ -129,6 +130,7 @@ export function ResultView({ call, lines = [], isRunning = false, header }: Resu
           <Stack gap="xs" mb="md">
             <Group gap="xs"><Badge color="red" variant="outline">{call.error.code}</Badge>{call.error.retryable && <Text size="xs" c="dimmed">{t('result.retryable')}</Text>}</Group>
             <CodeBlock text={visibleText(call.error.message.slice(0, 20_000))} wrap maxHeight="16rem" />
+            {missingAccount(call.error) && <div><ConnectAccount provider={missingAccount(call.error) ?? ''} /></div>}
             {call.error.details && <JsonView value={call.error.details} />}
           </Stack>
         )}

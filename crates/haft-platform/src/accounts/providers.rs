@@ -1,6 +1,7 @@
 //! The providers that admins define.
 
 use haft_core::account::{AccountProvider, OAuthProvider, check_provider_name};
+use haft_core::id::ActorId;
 use haft_core::token::Role;
 use url::Url;
 
@@ -11,6 +12,8 @@ use crate::identity::Identity;
 
 /// The most providers of a tenant.
 const MAX_PROVIDERS: usize = 200;
+/// The most people who are returned of those who have an account at a provider.
+const MAX_HOLDERS: i64 = 100;
 /// The longest name for people, and the longest help, in characters.
 const MAX_DISPLAY_NAME: usize = 100;
 const MAX_HELP: usize = 2000;
@@ -22,6 +25,21 @@ const MAX_SCOPES: usize = 100;
 pub async fn providers(app: &Context, identity: &Identity) -> Result<Vec<AccountProvider>, ServiceError> {
     identity.require(Role::Viewer)?;
     Ok(app.store().accounts().providers(&identity.tenant).await?)
+}
+
+/// Returns who has an account at a provider: the first ones, and the number of all.
+pub async fn holders(
+    app: &Context,
+    identity: &Identity,
+    name: &str,
+) -> Result<(Vec<ActorId>, i64), ServiceError> {
+    identity.require(Role::Admin)?;
+    let accounts = app.store().accounts();
+    if accounts.provider(&identity.tenant, name).await?.is_none() {
+        return Err(ServiceError::not_found("account provider", name));
+    }
+    let holders = accounts.holders(&identity.tenant, name, MAX_HOLDERS).await?;
+    Ok((holders, accounts.count_at(&identity.tenant, name).await?))
 }
 
 /// Defines a provider, or replaces it.

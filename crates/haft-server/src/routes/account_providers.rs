@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
-use haft_api::account::{AccountProvider, AccountProviderBody, AccountProviderList};
+use haft_api::account::{AccountHolders, AccountProvider, AccountProviderBody, AccountProviderList};
 
+use crate::actor_view::ActorNames;
 use crate::authentication::Caller;
 use crate::body::Body;
+use crate::browser;
 use crate::error::{ApiError, ErrorBody};
 use crate::reply::{self, Message, Success, success};
+use crate::routes::accounts::CALLBACK;
 use haft_platform::{Installation, accounts};
 
 /// List the providers of accounts that admins have defined.
@@ -20,9 +24,32 @@ use haft_platform::{Installation, accounts};
 pub(crate) async fn list(
     State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let providers = accounts::providers(&app, &identity).await?;
-    Ok(success(AccountProviderList { providers }).into_response())
+    let redirect_uri = format!("{}{CALLBACK}", browser::own_url(&app, &headers));
+    Ok(success(AccountProviderList { providers, redirect_uri }).into_response())
+}
+
+/// List who has an account at a provider, for admins: whose tools would fail without it.
+#[utoipa::path(
+    get, path = "/account-providers/{name}/accounts", tag = "accounts",
+    params(("name" = String, Path, example = "github")),
+    responses(
+        (status = 200, body = Success<AccountHolders>),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    )
+)]
+pub(crate) async fn holders(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+    Path(name): Path<String>,
+) -> Result<Response, ApiError> {
+    let (holders, total) = accounts::holders(&app, &identity, &name).await?;
+    let names = ActorNames::load(&app).await?;
+    let actors = holders.into_iter().filter_map(|id| names.get(id)).collect();
+    Ok(success(AccountHolders { actors, total }).into_response())
 }
 
 /// Define a provider of accounts, or replace it. Accounts are revoked if its OAuth client changes.

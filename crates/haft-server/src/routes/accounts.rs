@@ -14,14 +14,15 @@ use crate::authentication::{Caller, authenticate};
 use crate::body::Body;
 use crate::browser::own_url;
 use crate::error::{ApiError, ErrorBody};
-use crate::html_page::{escape, redirect, respond};
+use crate::html_page::{Page, alert, escape, explained, redirect, sentence};
+use crate::page_text::{Texts, texts};
 use crate::params::Params;
 use crate::reply::{self, Message, Success, success};
 use haft_platform::Installation;
 use haft_platform::accounts::{self, Completed, Connectable, LoginError};
 
 /// The path that providers redirect to.
-const CALLBACK: &str = "/api/accounts/callback";
+pub(super) const CALLBACK: &str = "/api/accounts/callback";
 /// The parameter of a callback that a page of this server repeats.
 const REPEATED: &str = "repeated";
 
@@ -136,9 +137,13 @@ pub(crate) async fn callback(
     headers: HeaderMap,
     params: Result<Params, ApiError>,
 ) -> Response {
+    let texts = texts(&headers);
     let params = match params {
         Ok(params) => params,
-        Err(error) => return failed(StatusCode::BAD_REQUEST, &error.0.message),
+        Err(error) => {
+            let meaning = (texts.of_code)(error.0.code);
+            return failed(texts, StatusCode::BAD_REQUEST, &explained(&sentence(&error.0.message), meaning));
+        }
     };
     let identity = authenticate(&app, &Method::GET, &headers).await.ok();
     let is_repeated = params.get(REPEATED).is_some();
@@ -150,9 +155,12 @@ pub(crate) async fn callback(
     match finished.await {
         Ok(Ok(Completed { provider, .. })) => redirect(&format!("/ui/accounts?connected={provider}"), None),
         // Browsers do not send the session when they come from another site.
-        Ok(Err(LoginError::NotLoggedIn)) if !is_repeated => repeat(uri.query().unwrap_or_default()),
-        Ok(Err(error)) => failed(status_of(&error), &error.to_string()),
-        Err(_) => failed(StatusCode::INTERNAL_SERVER_ERROR, "an internal error occurred"),
+        Ok(Err(LoginError::NotLoggedIn)) if !is_repeated => repeat(texts, uri.query().unwrap_or_default()),
+        Ok(Err(error)) => {
+            let meaning = (texts.of_account_login)(&error);
+            failed(texts, status_of(&error), &explained(&sentence(&error.to_string()), meaning))
+        }
+        Err(_) => failed(texts, StatusCode::INTERNAL_SERVER_ERROR, &alert(texts.internal_error)),
     }
 }
 
@@ -176,21 +184,14 @@ pub(super) fn status_of(error: &LoginError) -> StatusCode {
 }
 
 /// Returns a page that makes the browser repeat the request as one of this site, with its session.
-fn repeat(query: &str) -> Response {
-    let to = escape(&format!("{CALLBACK}?{query}&{REPEATED}=1"));
-    let page = format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>haft</title>\
-         <meta http-equiv=\"refresh\" content=\"0; url={to}\"></head>\
-         <body><p><a href=\"{to}\">Continue</a></p></body></html>"
-    );
-    respond(StatusCode::OK, page)
+fn repeat(texts: &'static Texts, query: &str) -> Response {
+    let to = format!("{CALLBACK}?{query}&{REPEATED}=1");
+    let content = format!("<p><a class=\"button\" href=\"{}\">{}</a></p>", escape(&to), texts.go_on);
+    Page { next: Some(&to), ..Page::new(texts, texts.accounts, &content) }.respond(StatusCode::OK)
 }
 
-fn failed(status: StatusCode, why: &str) -> Response {
-    let page = format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>haft</title></head>\
-         <body><h1>The account was not connected</h1><p>{}</p><p><a href=\"/ui/accounts\">Accounts</a></p></body></html>",
-        escape(why)
-    );
-    respond(status, page)
+fn failed(texts: &'static Texts, status: StatusCode, message: &str) -> Response {
+    let content =
+        format!("{message}\n      <p><a class=\"button\" href=\"/ui/accounts\">{}</a></p>", texts.accounts);
+    Page::new(texts, texts.account_failed, &content).respond(status)
 }

@@ -16,12 +16,12 @@ use crate::authentication::authenticate_session;
 use crate::body::{self, Body};
 use crate::browser;
 use crate::error::{ApiError, status};
-use crate::html_page::{self, alert, escape, field, redirect};
+use crate::html_page::{Page, alert, error_alert, escape, field, redirect};
+use crate::page_text::{Texts, fill, texts};
 use haft_platform::Installation;
 use haft_platform::applications::{self, AuthorizationRequest, Choice, RequestError};
 use haft_platform::identity::Identity;
 
-const PAGE: &str = include_str!("authorize.html");
 /// The longest query, in bytes: it has to fit into the address of the login page.
 const MAX_QUERY_BYTES: usize = 4000;
 /// The largest form in bytes.
@@ -35,148 +35,160 @@ const MAX_RULES: usize = 256;
 pub(crate) async fn page(State(app): State<Arc<Installation>>, request: Request) -> Response {
     let sent = request.uri().query().unwrap_or_default();
     let query = sent.strip_suffix(RELOADED).unwrap_or(sent);
+    let headers = request.headers();
+    let texts = texts(headers);
     if query.len() > MAX_QUERY_BYTES {
         let message = format!("the address is too long: at most {MAX_QUERY_BYTES} bytes");
-        return failed(&ApiError::bad_request(message));
+        return failed(texts, &ApiError::bad_request(message));
     }
-    let headers = request.headers();
     let identity = match session(&app, headers).await {
         Ok(Some(identity)) => identity,
         Ok(None) => {
             let is_first = query.len() == sent.len() && is_from_elsewhere(headers);
-            return log_in(&app, query, is_first).await;
+            return log_in(&app, texts, query, is_first).await;
         }
-        Err(error) => return failed(&error),
+        Err(error) => return failed(texts, &error),
     };
     let issuer = browser::own_url(&app, headers);
     match applications::check(&app, &identity, &issuer, &pairs(query)).await {
-        Ok(request) => ask(&app, &identity, query, &request).await,
+        Ok(request) => ask(&app, &identity, &Question { texts, query, request }).await,
         Err(RequestError::Redirect(address)) => redirect(&address, None),
-        Err(RequestError::Shown(error)) => failed(&error.into()),
+        Err(RequestError::Shown(error)) => failed(texts, &error.into()),
     }
+}
+
+/// What an application asks for, and the language of the person who answers.
+struct Question<'a> {
+    texts: &'static Texts,
+    /// The query of the page.
+    query: &'a str,
+    request: AuthorizationRequest,
 }
 
 /// Leads somebody who is not logged in to the login page.
-async fn log_in(app: &Arc<Installation>, query: &str, is_first: bool) -> Response {
+async fn log_in(app: &Arc<Installation>, texts: &'static Texts, query: &str, is_first: bool) -> Response {
     // Clients notice by the status that they have to register again, before they open a browser.
     if !is_known(app, query).await {
-        return failed(&ApiError::bad_request("unknown application; let it register again"));
+        return reject(texts, StatusCode::BAD_REQUEST, &alert(texts.unknown_application));
     }
     // The cookie is not sent with the first request, which comes from another site.
-    if is_first { reload(query) } else { redirect(&login_path(query), None) }
+    if is_first { reload(texts, query) } else { redirect(&login_path(query), None) }
 }
 
-async fn ask(
-    app: &Arc<Installation>,
-    identity: &Identity,
-    query: &str,
-    request: &AuthorizationRequest,
-) -> Response {
-    let earlier = match applications::earlier_choice(app, identity, &request.client.id).await {
-        Ok(earlier) => earlier,
-        Err(error) => return failed(&error.into()),
-    };
-    show(app, identity, (query, request), (StatusCode::OK, "", earlier.as_ref()))
+async fn ask(app: &Arc<Installation>, identity: &Identity, question: &Question<'_>) -> Response {
+    match applications::earlier_choice(app, identity, &question.request.client.id).await {
+        Ok(earlier) => show(app, identity, question, (StatusCode::OK, "", earlier.as_ref())),
+        Err(error) => failed(question.texts, &error.into()),
+    }
 }
 
 /// Shows the form, with a message if an earlier answer was not valid.
 fn show(
     app: &Arc<Installation>,
     identity: &Identity,
-    (query, request): (&str, &AuthorizationRequest),
+    question: &Question<'_>,
     (status, message, earlier): (StatusCode, &str, Option<&TokenRecord>),
 ) -> Response {
+    let (texts, query, request) = (question.texts, question.query, &question.request);
     let Some(session) = identity.session() else {
-        return failed(&ApiError::new(ErrorCode::Forbidden, "log in with a browser"));
+        return reject(texts, StatusCode::FORBIDDEN, &alert(texts.needs_browser));
     };
     let token = applications::form_token(app, &session.hash, query);
-    let content = consent_form::render(app, identity, request, (query, &token, earlier));
-    render(status, message, &content, "")
+    let form = consent_form::render(app, identity, (texts, request), (query, &token, earlier));
+    render(texts, status, &format!("{message}\n      {form}"), None)
 }
 
 /// Allows or denies what an application asks for.
 pub(crate) async fn decide(State(app): State<Arc<Installation>>, request: Request) -> Response {
     let headers = request.headers().clone();
+    let texts = texts(&headers);
     let method = request.method().clone();
     let same_origin = browser::check_same_origin(&app, &method, &headers);
     let identity = match (same_origin, session(&app, &headers).await) {
         (Ok(()), Ok(Some(identity))) => identity,
         (Err(error), _) | (_, Err(error)) => {
             body::discard(request).await;
-            return failed(&error);
+            return failed(texts, &error);
         }
         (Ok(()), Ok(None)) => {
             body::discard(request).await;
-            let message = "you are not logged in any more; start again in the application";
-            return failed(&ApiError::new(ErrorCode::Unauthorized, message));
+            return reject(texts, StatusCode::UNAUTHORIZED, &alert(texts.logged_out));
         }
     };
     let form = match Body::read(request, MAX_FORM_BYTES, "form").await {
         Ok(body) => body.bytes,
-        Err(error) => return failed(&error),
+        Err(error) => return failed(texts, &error),
     };
     let query = field(&form, "request").unwrap_or_default();
     let token = field(&form, "form_token").unwrap_or_default();
     let session = identity.session().map(|session| session.hash.clone()).unwrap_or_default();
     if !applications::is_form_token(&app, &session, &query, &token) {
-        let message = "the form has expired, or is not from this page; start again in the application";
-        return failed(&ApiError::new(ErrorCode::Forbidden, message));
+        return reject(texts, StatusCode::FORBIDDEN, &alert(texts.form_expired));
     }
     let issuer = browser::own_url(&app, &headers);
     let request = match applications::check(&app, &identity, &issuer, &pairs(&query)).await {
         Ok(request) => request,
         Err(RequestError::Redirect(address)) => {
-            return lead("The request is not valid.", &address, "the application");
+            return lead(texts, texts.request_invalid, &address, texts.the_application);
         }
-        Err(RequestError::Shown(error)) => return failed(&error.into()),
+        Err(RequestError::Shown(error)) => return failed(texts, &error.into()),
     };
-    let destination = request.redirect_uri.destination();
+    let question = Question { texts, query: &query, request };
     match field(&form, "decision").as_deref() {
-        Some("allow") => allow(&app, &identity, (&query, &request), &form).await,
-        Some("deny") => {
-            let parameters =
-                [("error", "access_denied"), ("error_description", "the person denied the request")];
-            lead("Denied: the application gets no access.", &request.answer(&parameters), &destination)
-        }
-        _ => failed(&ApiError::bad_request("invalid `decision`: expected `allow` or `deny`")),
+        Some("allow") => allow(&app, &identity, &question, &form).await,
+        Some("deny") => deny(&question),
+        _ => failed(texts, &ApiError::bad_request("invalid `decision`: expected `allow` or `deny`")),
     }
+}
+
+fn deny(Question { texts, request, .. }: &Question<'_>) -> Response {
+    let parameters = [("error", "access_denied"), ("error_description", "the person denied the request")];
+    let destination = consent_form::destination(texts, &request.redirect_uri);
+    lead(texts, texts.denied, &request.answer(&parameters), &destination)
 }
 
 async fn allow(
     app: &Arc<Installation>,
     identity: &Identity,
-    (query, request): (&str, &AuthorizationRequest),
+    question: &Question<'_>,
     form: &[u8],
 ) -> Response {
-    let choice = match choice(request, identity, form) {
+    let (texts, request) = (question.texts, &question.request);
+    let choice = match choice(texts, request, identity, form) {
         Ok(choice) => choice,
         Err(message) => {
-            return show(app, identity, (query, request), (StatusCode::BAD_REQUEST, &message, None));
+            return show(app, identity, question, (StatusCode::BAD_REQUEST, &alert(&message), None));
         }
     };
     match applications::allow(app, identity, request, choice).await {
         Ok(code) => {
-            let text = format!("Allowed: {} gets access.", request.client.name);
+            let text = fill(texts.allowed, &[("name", &request.client.name)]);
             let address = request.answer(&[("code", code.expose())]);
-            lead(&text, &address, &request.redirect_uri.destination())
+            lead(texts, &text, &address, &consent_form::destination(texts, &request.redirect_uri))
         }
         Err(error) => {
             let shown = ApiError::from(error);
-            show(app, identity, (query, request), (status(shown.0.code), &shown.0.message, None))
+            let message = error_alert(texts, &shown.0);
+            show(app, identity, question, (status(shown.0.code), &message, None))
         }
     }
 }
 
 /// Reads what the person has chosen: never more than the application asks for.
-fn choice(request: &AuthorizationRequest, identity: &Identity, form: &[u8]) -> Result<Choice, String> {
-    let role = field(form, "role").and_then(|text| Role::parse(&text)).ok_or("Choose what it may do.")?;
+fn choice(
+    texts: &Texts,
+    request: &AuthorizationRequest,
+    identity: &Identity,
+    form: &[u8],
+) -> Result<Choice, String> {
+    let role = field(form, "role").and_then(|text| Role::parse(&text)).ok_or(texts.choose_role)?;
     if role > request.role || role > identity.role {
-        return Err("The application did not ask for this, or you may not do it yourself.".to_owned());
+        return Err(texts.more_than_requested.to_owned());
     }
     let tools = match field(form, "tools").as_deref() {
         Some("all") => None,
-        Some("some") => Some(rules(form)?),
-        _ => return Err("Choose the tools.".to_owned()),
+        Some("some") => Some(rules(texts, form)?),
+        _ => return Err(texts.choose_tools.to_owned()),
     };
     let days = match field(form, "expires").as_deref() {
         Some("never") | None => None,
@@ -185,12 +197,12 @@ fn choice(request: &AuthorizationRequest, identity: &Identity, form: &[u8]) -> R
     let lifetime = match days {
         None => None,
         Some(Some(days)) => Some(Duration::from_secs(days * 86_400)),
-        Some(None) => return Err("Choose how long it stays connected.".to_owned()),
+        Some(None) => return Err(texts.choose_lifetime.to_owned()),
     };
     Ok(Choice { role, tools, lifetime })
 }
 
-fn rules(form: &[u8]) -> Result<Vec<String>, String> {
+fn rules(texts: &Texts, form: &[u8]) -> Result<Vec<String>, String> {
     let mut rules = Vec::new();
     for (name, value) in url::form_urlencoded::parse(form) {
         match &*name {
@@ -203,10 +215,10 @@ fn rules(form: &[u8]) -> Result<Vec<String>, String> {
         }
     }
     if rules.is_empty() {
-        return Err("Choose at least one tool, or all of them.".to_owned());
+        return Err(texts.choose_some_tools.to_owned());
     }
     if rules.len() > MAX_RULES {
-        return Err(format!("Choose at most {MAX_RULES} bundles and patterns."));
+        return Err(fill(texts.too_many_rules, &[("max", &MAX_RULES.to_string())]));
     }
     Ok(rules)
 }
@@ -246,34 +258,35 @@ fn login_path(query: &str) -> String {
 }
 
 /// Repeats the request, now from a page of this server, so that the browser sends its cookie.
-fn reload(query: &str) -> Response {
-    let address = escape(&format!("{PATH}?{query}{RELOADED}"));
-    let content = format!("<p><a href=\"{address}\">Continue</a></p>");
-    render(StatusCode::OK, "", &content, &refresh(&address))
+fn reload(texts: &'static Texts, query: &str) -> Response {
+    let address = format!("{PATH}?{query}{RELOADED}");
+    let content = format!("<p><a class=\"button\" href=\"{}\">{}</a></p>", escape(&address), texts.go_on);
+    render(texts, StatusCode::OK, &content, Some(&address))
 }
 
 /// Leads to the application. Not by a redirect: browsers apply the limit for the targets of forms to those, too.
-fn lead(text: &str, address: &str, destination: &str) -> Response {
-    let address = escape(address);
+fn lead(texts: &'static Texts, text: &str, address: &str, destination: &str) -> Response {
     let content = format!(
-        "<p>{}</p>\n      <p class=\"hint\">You are being sent back to {}. \
-         <a href=\"{address}\">Continue</a> if nothing happens; then you can close this page.</p>",
+        "<p>{}</p>\n      <p>{}</p>\n      <p><a class=\"button\" href=\"{}\">{}</a></p>\n      <p class=\"hint\">{}</p>",
         escape(text),
-        escape(destination)
+        fill(texts.sent_back, &[("destination", &escape(destination))]),
+        escape(address),
+        texts.go_on,
+        texts.if_nothing_happens
     );
-    render(StatusCode::OK, "", &content, &refresh(&address))
+    render(texts, StatusCode::OK, &content, Some(address))
 }
 
-fn refresh(escaped: &str) -> String {
-    format!("<meta http-equiv=\"refresh\" content=\"0;url={escaped}\">")
+fn failed(texts: &'static Texts, error: &ApiError) -> Response {
+    reject(texts, status(error.0.code), &error_alert(texts, &error.0))
 }
 
-fn failed(error: &ApiError) -> Response {
-    let hint = "<p class=\"hint\">Nothing was sent to the application. You can close this page.</p>";
-    render(status(error.0.code), &error.0.message, hint, "")
+/// Returns a page on which the request ends.
+fn reject(texts: &'static Texts, status: StatusCode, message: &str) -> Response {
+    let content = format!("{message}\n      <p class=\"hint\">{}</p>", texts.nothing_sent);
+    render(texts, status, &content, None)
 }
 
-fn render(status: StatusCode, message: &str, content: &str, refresh: &str) -> Response {
-    let page = PAGE.replace("{{refresh}}", refresh).replace("{{message}}", &alert(message));
-    html_page::respond(status, page.replace("{{content}}", content))
+fn render(texts: &'static Texts, status: StatusCode, content: &str, next: Option<&str>) -> Response {
+    Page { is_wide: true, next, ..Page::new(texts, texts.consent_title, content) }.respond(status)
 }

@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use haft_core::token::{Role, TokenRecord};
+use haft_oauth::redirect_uri::RedirectUri;
 
 use crate::html_page::escape;
+use crate::page_text::{Texts, fill};
 use haft_platform::Installation;
 use haft_platform::applications::{AuthorizationRequest, Origin};
 use haft_platform::identity::Identity;
@@ -17,44 +19,35 @@ pub(super) const PATH: &str = "/oauth/authorize";
 
 /// The most names of tools that are shown of a bundle.
 const MAX_NAMES: usize = 100;
-/// How long an application can stay connected, in days.
-const EXPIRIES: [(&str, &str); 5] = [
-    ("never", "Until I disconnect it"),
-    ("365", "One year"),
-    ("90", "90 days"),
-    ("30", "30 days"),
-    ("1", "One day"),
-];
-
 /// Returns the form. `earlier` is what the person has allowed the application before.
 pub(super) fn render(
     app: &Arc<Installation>,
     identity: &Identity,
-    request: &AuthorizationRequest,
+    (texts, request): (&Texts, &AuthorizationRequest),
     (query, token, earlier): (&str, &str, Option<&TokenRecord>),
 ) -> String {
     let client = &request.client;
     let name = escape(&client.name);
     let bundles = bundles(app, identity);
-    let count: usize = bundles.values().map(Vec::len).sum();
+    let destination = escape(&destination(texts, &request.redirect_uri));
     let rows = [
-        ("Application", format!("{name}{}", unverified(&client.origin))),
-        ("Described by", described_by(&client.origin)),
-        ("Answer goes to", format!("<strong>{}</strong>", escape(&request.redirect_uri.destination()))),
-        ("You", escape(&identity.name)),
-        ("Tenant", escape(identity.tenant.as_str())),
+        (texts.application, format!("{name}{}", unverified(texts, &client.origin))),
+        (texts.described_by, described_by(texts, &client.origin)),
+        (texts.answer_goes_to, format!("<strong>{destination}</strong>")),
+        (texts.you, escape(&identity.name)),
+        (texts.tenant, escape(identity.tenant.as_str())),
     ];
     let rows: String = rows.iter().fold(String::new(), |mut rows, (title, text)| {
         let _ = write!(rows, "<dt>{title}</dt><dd>{text}</dd>");
         rows
     });
-    let known = if earlier.is_some() {
-        "<p class=\"hint\">You have connected this application before; your earlier choice is selected.</p>"
-    } else {
-        ""
+    let known = match earlier {
+        Some(_) => format!("<p class=\"hint\">{}</p>", texts.connected_before),
+        None => String::new(),
     };
+    let Texts { consent_hint, allow, deny, .. } = texts;
     format!(
-        r#"<p><strong>{name}</strong> wants to use haft in your name.</p>
+        r#"<p>{}</p>
       <dl>{rows}</dl>
       {known}
       <form method="post" action="{PATH}">
@@ -63,32 +56,43 @@ pub(super) fn render(
         {}
         {}
         {}
-        <p class="hint">Allow only if you have just started this in the application yourself.</p>
+        <p class="hint">{consent_hint}</p>
         <div class="buttons">
-          <button type="submit" name="decision" value="allow">Allow</button>
-          <button type="submit" name="decision" value="deny" class="secondary">Deny</button>
+          <button type="submit" name="decision" value="allow">{allow}</button>
+          <button type="submit" name="decision" value="deny" class="secondary">{deny}</button>
         </div>
       </form>"#,
+        fill(texts.consent_lead, &[("name", &name)]),
         escape(query),
         escape(token),
-        roles(identity, request),
-        tools(&bundles, count, earlier),
-        expiry(earlier),
+        roles(texts, identity, request),
+        tools(texts, &bundles, earlier),
+        expiry(texts, earlier),
     )
 }
 
-fn unverified(origin: &Origin) -> &'static str {
-    match origin {
-        Origin::Registered => " <em class=\"mark\">name not verified</em>",
-        Origin::Document(_) | Origin::Created(_) => "",
+/// Returns where the answer goes, for people.
+pub(super) fn destination(texts: &Texts, uri: &RedirectUri) -> String {
+    let scheme = uri.as_str().split(':').next().unwrap_or_default();
+    match (uri.host(), scheme) {
+        (Some(host), _) => host.to_owned(),
+        (None, "http" | "https") => texts.local_program.to_owned(),
+        (None, scheme) => fill(texts.local_program_of_scheme, &[("scheme", scheme)]),
     }
 }
 
-fn described_by(origin: &Origin) -> String {
+fn unverified(texts: &Texts, origin: &Origin) -> String {
+    match origin {
+        Origin::Registered => format!(" <em class=\"mark\">{}</em>", texts.not_verified),
+        Origin::Document(_) | Origin::Created(_) => String::new(),
+    }
+}
+
+fn described_by(texts: &Texts, origin: &Origin) -> String {
     match origin {
         Origin::Document(host) => format!("<strong>{}</strong>", escape(host)),
-        Origin::Registered => "itself; anybody can choose this name".to_owned(),
-        Origin::Created(_) => "an admin of your tenant".to_owned(),
+        Origin::Registered => texts.described_by_itself.to_owned(),
+        Origin::Created(_) => texts.described_by_admin.to_owned(),
     }
 }
 
@@ -104,81 +108,99 @@ fn bundles(app: &Arc<Installation>, identity: &Identity) -> BTreeMap<String, Vec
     bundles
 }
 
-fn roles(identity: &Identity, request: &AuthorizationRequest) -> String {
+fn roles(texts: &Texts, identity: &Identity, request: &AuthorizationRequest) -> String {
     let highest = request.role.min(identity.role);
     let mut options = String::new();
     for role in Role::ALL.into_iter().filter(|role| *role <= highest) {
-        let label = match role {
-            Role::Viewer => "Read what I may see",
-            Role::Caller => "Read, and call tools",
-            Role::Editor => "Read, call tools, and change tools and agents",
-            Role::Admin => "Everything, including people and credentials",
-        };
         let checked = if role == highest { " checked" } else { "" };
         let _ = write!(
             options,
-            "<label class=\"choice\"><input type=\"radio\" name=\"role\" value=\"{}\"{checked}> {label}</label>",
-            role.as_str()
+            "<label class=\"choice\"><input type=\"radio\" name=\"role\" value=\"{}\"{checked}> {}</label>",
+            role.as_str(),
+            (texts.of_choice)(role)
         );
     }
     let less = if request.role > identity.role {
-        "<p class=\"hint\">It asked for more than you may do yourself.</p>"
+        format!("<p class=\"hint\">{}</p>", texts.asked_for_more)
     } else {
-        ""
+        String::new()
     };
-    format!("<fieldset><legend>It may</legend>{options}{less}</fieldset>")
+    format!("<fieldset><legend>{}</legend>{options}{less}</fieldset>", texts.it_may)
 }
 
-fn tools(bundles: &BTreeMap<String, Vec<String>>, count: usize, earlier: Option<&TokenRecord>) -> String {
+fn tools(texts: &Texts, bundles: &BTreeMap<String, Vec<String>>, earlier: Option<&TokenRecord>) -> String {
     let rules = earlier.and_then(|token| token.tools.rules());
     let (all, some) = if rules.is_some() { ("", " checked") } else { (" checked", "") };
     let open = if rules.is_some() { " open" } else { "" };
     let rules = rules.unwrap_or_default();
     let is_bundle = |rule: &String| rule.strip_suffix(":*").is_some_and(|slug| bundles.contains_key(slug));
-    let mut boxes = String::new();
-    for (bundle, names) in bundles {
-        let checked = if rules.contains(&format!("{bundle}:*")) { " checked" } else { "" };
-        let shown: Vec<&str> = names.iter().take(MAX_NAMES).map(String::as_str).collect();
-        let more = names.len().saturating_sub(MAX_NAMES);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let _ = write!(
-            boxes,
-            "<div class=\"bundle\"><label class=\"choice\"><input type=\"checkbox\" name=\"bundle\" value=\"{slug}\"{checked}> \
-             {slug} <span class=\"hint\">({})</span></label><details><summary>Names</summary><p class=\"names\">{}{more}</p>\
-             </details></div>",
-            names.len(),
-            escape(&shown.join(", ")),
-            slug = escape(bundle),
-        );
-    }
+    let boxes: String = bundles
+        .iter()
+        .map(|(bundle, names)| {
+            bundle_box(texts, (bundle.as_str(), names.as_slice()), rules.contains(&format!("{bundle}:*")))
+        })
+        .collect();
     let patterns: Vec<String> = rules.into_iter().filter(|rule| !is_bundle(rule)).collect();
+    let count = bundles.values().map(Vec::len).sum::<usize>().to_string();
+    let choose = match bundles.len() {
+        1 => fill(texts.choose_from_one_bundle, &[("count", &count)]),
+        bundles => fill(texts.choose_from_bundles, &[("count", &count), ("bundles", &bundles.to_string())]),
+    };
+    let all_tools = fill(texts.all_tools, &[("count", &count)]);
+    let Texts { tools, only_these, patterns: patterns_label, .. } = texts;
     format!(
-        r#"<fieldset><legend>Tools</legend>
-          <label class="choice"><input type="radio" name="tools" value="all"{all}> All that I may use, now {count}</label>
-          <label class="choice"><input type="radio" name="tools" value="some"{some}> Only these:</label>
-          <details class="tools"{open}><summary>Choose from {count} tools in {}</summary>
+        r#"<fieldset><legend>{tools}</legend>
+          <label class="choice"><input type="radio" name="tools" value="all"{all}> {all_tools}</label>
+          <label class="choice"><input type="radio" name="tools" value="some"{some}> {only_these}</label>
+          <details class="tools"{open}><summary>{choose}</summary>
           {boxes}
-          <label for="patterns">Names and patterns, such as <code>weather</code>, <code>web:*</code>, <code>tag:safe</code></label>
+          <label for="patterns">{patterns_label}</label>
           <input id="patterns" name="patterns" autocomplete="off" spellcheck="false" value="{}">
           </details></fieldset>"#,
-        if bundles.len() == 1 { "1 bundle".to_owned() } else { format!("{} bundles", bundles.len()) },
         escape(&patterns.join(", ")),
     )
 }
 
-fn expiry(earlier: Option<&TokenRecord>) -> String {
-    // The nearest length that the person chose before.
+fn bundle_box(texts: &Texts, (bundle, names): (&str, &[String]), is_chosen: bool) -> String {
+    let checked = if is_chosen { " checked" } else { "" };
+    let shown: Vec<&str> = names.iter().take(MAX_NAMES).map(String::as_str).collect();
+    let more = names.len().saturating_sub(MAX_NAMES);
+    let more = match more {
+        0 => String::new(),
+        more => format!(" {}", fill(texts.and_more, &[("count", &more.to_string())])),
+    };
+    format!(
+        "<div class=\"bundle\"><label class=\"choice\"><input type=\"checkbox\" name=\"bundle\" value=\"{slug}\"{checked}> \
+         {slug} <span class=\"hint\">({})</span></label><details><summary>{}</summary><p class=\"names\">{}{more}</p>\
+         </details></div>",
+        names.len(),
+        texts.names,
+        escape(&shown.join(", ")),
+        slug = escape(bundle),
+    )
+}
+
+fn expiry(texts: &Texts, earlier: Option<&TokenRecord>) -> String {
+    let choices = [
+        ("never", texts.until_disconnected),
+        ("365", texts.one_year),
+        ("90", texts.ninety_days),
+        ("30", texts.thirty_days),
+        ("1", texts.one_day),
+    ];
+    // The length that the person chose before.
     let days = earlier.and_then(|token| {
         let seconds = token.expires_at?.as_second() - token.created_at.as_second();
         Some((seconds / 86_400).to_string())
     });
     let selected = days.as_deref().unwrap_or("never");
     let mut options = String::new();
-    for (value, label) in EXPIRIES {
+    for (value, label) in choices {
         let chosen = if value == selected { " selected" } else { "" };
         let _ = write!(options, "<option value=\"{value}\"{chosen}>{label}</option>");
     }
     format!(
-        "<label for=\"expires\">It stays connected</label>\n        <select id=\"expires\" name=\"expires\">{options}</select>"
+        "<label for=\"expires\">{}</label>\n        <select id=\"expires\" name=\"expires\">{options}</select>",
+        texts.stays_connected
     )
 }

@@ -13,25 +13,17 @@ use serde::Deserialize;
 use crate::authentication::authenticate;
 use crate::body::Body;
 use crate::error::{ApiError, status};
-use crate::html_page::{self, alert, escape, field, redirect};
+use crate::html_page::{Page, alert, error_alert, escape, field, redirect};
+use crate::page_text::{Texts, fill, texts};
 use haft_platform::Installation;
 use haft_platform::device_logins::{self, UserCode};
 use haft_platform::error::ServiceError;
 use haft_platform::identity::Identity;
 
-const PAGE: &str = include_str!("device.html");
 /// The path of the page.
 const PATH: &str = "/device";
 /// The largest form in bytes.
 const MAX_FORM_BYTES: usize = 8 * 1024;
-
-const UNKNOWN_CODE: &str = "The code is invalid, has expired, or was used already. Run `haft login` again.";
-/// Asks for the code that the terminal shows.
-const CODE_FORM: &str = r#"<form method="get" action="/device">
-        <label for="user_code">Code that your terminal shows</label>
-        <input id="user_code" name="user_code" autocomplete="off" spellcheck="false" required autofocus>
-        <button type="submit">Continue</button>
-      </form>"#;
 
 #[derive(Deserialize)]
 struct DeviceQuery {
@@ -47,6 +39,7 @@ enum Decision {
 
 /// Shows the login with a code, or asks for the code.
 pub(crate) async fn page(State(app): State<Arc<Installation>>, request: Request) -> Response {
+    let texts = texts(request.headers());
     let query = Query::<DeviceQuery>::try_from_uri(request.uri()).ok();
     let text = query.and_then(|Query(query)| query.user_code).filter(|text| !text.trim().is_empty());
     let code = text.as_deref().and_then(UserCode::parse);
@@ -54,41 +47,44 @@ pub(crate) async fn page(State(app): State<Arc<Installation>>, request: Request)
         return redirect(&login_path(code.as_ref()), None);
     };
     if text.is_none() {
-        return render(StatusCode::OK, "", CODE_FORM);
+        return render(texts, StatusCode::OK, &code_form(texts));
     }
-    let Some(code) = code else { return unknown_code() };
+    let Some(code) = code else { return unknown_code(texts) };
     match device_logins::find(&app, app.wrong_codes(), &identity, &code).await {
-        Ok(Some(login)) => render(StatusCode::OK, "", &question(&app, &identity, &code, &login)),
-        Ok(None) => unknown_code(),
-        Err(error) => failed(&error.into()),
+        Ok(Some(login)) => render(texts, StatusCode::OK, &question(&app, texts, &identity, (&code, &login))),
+        Ok(None) => unknown_code(texts),
+        Err(error) => failed(texts, &error.into()),
     }
 }
 
 /// Approves or denies a login.
 pub(crate) async fn decide(State(app): State<Arc<Installation>>, request: Request) -> Response {
+    let texts = texts(request.headers());
     // Rejects forms of pages of other origins, too.
     let identity = match authenticate(&app, request.method(), request.headers()).await {
         Ok(identity) => identity,
         Err(error) => {
             crate::body::discard(request).await;
-            return failed(&error);
+            return failed(texts, &error);
         }
     };
     let body = match Body::read(request, MAX_FORM_BYTES, "login form").await {
         Ok(body) => body,
-        Err(error) => return failed(&error),
+        Err(error) => return failed(texts, &error),
     };
     let code = field(&body.bytes, "user_code").as_deref().and_then(UserCode::parse);
-    let Some(code) = code else { return unknown_code() };
+    let Some(code) = code else { return unknown_code(texts) };
     let decision = match field(&body.bytes, "decision").as_deref() {
         Some("approve") => Decision::Approve,
         Some("deny") => Decision::Deny,
-        _ => return failed(&ApiError::bad_request("invalid `decision`: expected `approve` or `deny`")),
+        _ => {
+            return failed(texts, &ApiError::bad_request("invalid `decision`: expected `approve` or `deny`"));
+        }
     };
     match store(&app, &identity, &code, decision).await {
-        Ok(Some(login)) => decided(&login, decision),
-        Ok(None) => unknown_code(),
-        Err(error) => failed(&error.into()),
+        Ok(Some(login)) => decided(texts, &login, decision),
+        Ok(None) => unknown_code(texts),
+        Err(error) => failed(texts, &error.into()),
     }
 }
 
@@ -118,40 +114,60 @@ fn login_path(code: Option<&UserCode>) -> String {
     format!("/login?next={}", utf8_percent_encode(&page, NON_ALPHANUMERIC))
 }
 
+/// Asks for the code that the terminal shows.
+fn code_form(texts: &Texts) -> String {
+    format!(
+        r#"<form method="get" action="{PATH}">
+        <label for="user_code">{}</label>
+        <input id="user_code" name="user_code" autocomplete="off" spellcheck="false" required autofocus>
+        <button type="submit">{}</button>
+      </form>"#,
+        texts.device_code, texts.go_on
+    )
+}
+
 /// Shows who asks, and what the command line would get.
-fn question(app: &Installation, identity: &Identity, code: &UserCode, login: &DeviceLoginRecord) -> String {
+fn question(
+    app: &Installation,
+    texts: &Texts,
+    identity: &Identity,
+    (code, login): (&UserCode, &DeviceLoginRecord),
+) -> String {
     let tools = match identity.tools.rules() {
-        None => "every tool".to_owned(),
-        Some(rules) if rules.is_empty() => "no tool".to_owned(),
+        None => texts.every_tool.to_owned(),
+        Some(rules) if rules.is_empty() => texts.no_tool.to_owned(),
         Some(rules) => rules.join(", "),
     };
     // Nobody has checked the name.
     let computer = match shown_address(app, login) {
-        None => format!("says it is {}", login.device),
-        Some(address) => format!("says it is {} ({address})", login.device),
+        None => fill(texts.says_it_is, &[("device", &login.device)]),
+        Some(address) => fill(texts.says_it_is_at, &[("device", &login.device), ("address", address)]),
     };
-    let days = device_logins::TOKEN_LIFETIME.as_secs() / 86_400;
+    let days = (device_logins::TOKEN_LIFETIME.as_secs() / 86_400).to_string();
     let rows = [
-        ("Computer", computer),
-        ("Tenant", identity.tenant.to_string()),
-        ("You", identity.name.to_string()),
-        ("Role", identity.role.as_str().to_owned()),
-        ("Tools", tools),
-        ("Expires", format!("after {days} days, or earlier with your own token")),
+        (texts.computer, computer),
+        (texts.tenant, identity.tenant.to_string()),
+        (texts.you, identity.name.to_string()),
+        (texts.role, (texts.of_role)(identity.role).to_owned()),
+        (texts.tools, tools),
+        (texts.expires, fill(texts.expires_after, &[("days", &days)])),
     ];
     let rows: Vec<String> =
         rows.iter().map(|(name, text)| format!("<dt>{name}</dt><dd>{}</dd>", escape(text))).collect();
     let rows = rows.concat();
     let code = escape(&code.shown());
+    let Texts { device_lead, device_hint, approve, deny, .. } = texts;
     format!(
-        r#"<p>A command line wants to log in with your rights.</p>
+        r#"<p>{device_lead}</p>
       <p class="code">{code}</p>
       <dl>{rows}</dl>
-      <p class="hint">Approve only if you have just run <code>haft login</code> and your terminal shows this code.</p>
+      <p class="hint">{device_hint}</p>
       <form method="post" action="{PATH}">
         <input type="hidden" name="user_code" value="{code}">
-        <button type="submit" name="decision" value="approve">Approve</button>
-        <button type="submit" name="decision" value="deny" class="secondary">Deny</button>
+        <div class="buttons">
+          <button type="submit" name="decision" value="approve">{approve}</button>
+          <button type="submit" name="decision" value="deny" class="secondary">{deny}</button>
+        </div>
       </form>"#
     )
 }
@@ -175,29 +191,27 @@ fn is_internal(address: &str) -> bool {
     }
 }
 
-fn decided(login: &DeviceLoginRecord, decision: Decision) -> Response {
+fn decided(texts: &'static Texts, login: &DeviceLoginRecord, decision: Decision) -> Response {
     let text = match decision {
-        Decision::Approve => "Approved: the command line is logged in within seconds",
-        Decision::Deny => "Denied: the command line gets no access",
+        Decision::Approve => texts.device_approved,
+        Decision::Deny => texts.device_denied,
     };
-    let device = escape(&login.device);
-    let text = format!(
-        "<p>{text}.</p>\n      <p class=\"hint\">The computer says it is {device}. You can close this page.</p>"
-    );
-    render(StatusCode::OK, "", &text)
+    let device = fill(texts.device_says, &[("device", &escape(&login.device))]);
+    let content = format!("<p>{text}</p>\n      <p class=\"hint\">{device} {}</p>", texts.close_page);
+    render(texts, StatusCode::OK, &content)
 }
 
-fn unknown_code() -> Response {
-    render(StatusCode::NOT_FOUND, UNKNOWN_CODE, CODE_FORM)
+fn unknown_code(texts: &'static Texts) -> Response {
+    let content = format!("{}\n      {}", alert(texts.device_unknown_code), code_form(texts));
+    render(texts, StatusCode::NOT_FOUND, &content)
 }
 
-fn failed(error: &ApiError) -> Response {
-    render(status(error.0.code), &error.0.message, "")
+fn failed(texts: &'static Texts, error: &ApiError) -> Response {
+    render(texts, status(error.0.code), &error_alert(texts, &error.0))
 }
 
-fn render(status: StatusCode, message: &str, content: &str) -> Response {
-    let page = PAGE.replace("{{message}}", &alert(message)).replace("{{content}}", content);
-    html_page::respond(status, page)
+fn render(texts: &'static Texts, status: StatusCode, content: &str) -> Response {
+    Page::new(texts, texts.device_title, content).respond(status)
 }
 
 #[cfg(test)]

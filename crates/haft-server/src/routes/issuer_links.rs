@@ -3,6 +3,7 @@
 use haft_platform::Installation;
 
 use crate::html_page::escape;
+use crate::page_text::{Texts, fill};
 
 /// Returns the redirect URI of an issuer.
 pub(super) fn callback_url(base: &str, issuer: &str) -> String {
@@ -15,7 +16,7 @@ pub(super) fn logout_path(issuer: &str) -> String {
 }
 
 /// Returns links to the issuers for the login page; nothing without any.
-pub(super) fn buttons(app: &Installation, next: Option<&str>) -> String {
+pub(super) fn buttons(app: &Installation, texts: &Texts, next: Option<&str>) -> String {
     let mut query = String::new();
     if let Some(next) = next {
         query = format!(
@@ -24,12 +25,18 @@ pub(super) fn buttons(app: &Installation, next: Option<&str>) -> String {
         );
     }
     let links = app.issuers().all().iter().map(|issuer| {
-        let (id, name) = (&issuer.settings.id, escape(&issuer.settings.name));
-        format!("<a class=\"button\" href=\"/login/oidc/{id}{}\">Log in with {name}</a>", escape(&query))
+        let label = fill(texts.log_in_with, &[("name", &escape(&issuer.settings.name))]);
+        let id = &issuer.settings.id;
+        format!("<a class=\"button\" href=\"/login/oidc/{id}{}\">{label}</a>", escape(&query))
     });
     let links: Vec<String> = links.collect();
     if links.is_empty() {
         return String::new();
     }
-    format!("<nav aria-label=\"Sign-on\">{}</nav>\n      <p class=\"or\">or</p>", links.concat())
+    format!(
+        "<nav aria-label=\"{}\">{}</nav>\n      <p class=\"or\">{}</p>",
+        texts.sign_on,
+        links.concat(),
+        texts.or
+    )
 }

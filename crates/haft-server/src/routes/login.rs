@@ -13,27 +13,17 @@ use crate::authentication;
 use crate::body::Body;
 use crate::browser;
 use crate::error::{ApiError, status};
-use crate::html_page::{self, alert, escape, field, redirect};
+use crate::html_page::{Page, alert, error_alert, escape, field, redirect};
+use crate::page_text::{Texts, texts};
 use crate::routes::issuer_links;
 use haft_platform::Installation;
 use haft_platform::access::Token;
 use haft_platform::audit;
 use haft_platform::identity::Identity;
 
-const PAGE: &str = include_str!("login.html");
 const STYLE: &str = include_str!("login.css");
 /// The largest form in bytes.
 const MAX_FORM_BYTES: usize = 16 * 1024;
-
-const INVALID_TOKEN: &str = "The token is invalid or has expired.";
-const INVALID_LINK: &str = "The login link is invalid, has expired, or was used already. Create a new one with \
-                            `haft login-link`, or ask an admin for a new invitation.";
-
-/// The end of the page of a link, and of the page for a token.
-const LINK_HINT: &str = "The link logs you in on this device, once.";
-const TOKEN_HINT: &str = "The token of this installation is in the file <code>tokens</code> of its home folder.\n        \
-                          <code>haft login-link</code> prints a link that logs in without a token. If an admin invited you, \
-                          open the link of the invitation.";
 
 /// The query of a login link.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -108,29 +98,32 @@ impl NextPage {
     )
 )]
 pub(crate) async fn page(State(app): State<Arc<Installation>>, request: Request) -> Response {
+    let headers = request.headers();
+    let texts = texts(headers);
     let Ok(Query(LoginQuery { code, invitation, next })) = Query::try_from_uri(request.uri()) else {
-        return form(&app, StatusCode::BAD_REQUEST, "The address is invalid.", None, &NextPage::default());
+        return LoginPage::new(&app, texts, NextPage::default())
+            .reject(StatusCode::BAD_REQUEST, texts.address_invalid);
     };
     let next = NextPage::parse(next.as_deref());
+    let page = LoginPage::new(&app, texts, next);
     if let Some(code) = invitation {
-        let is_code = is_code(&code);
-        let (status, message) =
-            if is_code { (StatusCode::OK, "") } else { (StatusCode::UNAUTHORIZED, INVALID_LINK) };
-        return form(&app, status, message, Some(code.as_str()).filter(|_| is_code), &next);
+        return if is_code(&code) {
+            page.with_code(&code)
+        } else {
+            page.reject(StatusCode::UNAUTHORIZED, texts.invalid_link)
+        };
     }
-    let Some(code) = code else { return form(&app, StatusCode::OK, "", None, &next) };
+    let Some(code) = code else { return page.show(StatusCode::OK, "") };
     if !is_code(&code) {
-        return form(&app, StatusCode::UNAUTHORIZED, INVALID_LINK, None, &next);
+        return page.reject(StatusCode::UNAUTHORIZED, texts.invalid_link);
     }
-    let headers = request.headers();
     // A page of another site must not log its visitor in unnoticed, and a preview of the link must not use it up.
     let is_direct = browser::check_page(&app, headers).is_ok();
     let is_preview = ["sec-purpose", "purpose"].iter().any(|name| headers.contains_key(*name));
     if !is_direct || is_preview || request.method() != Method::GET {
-        return form(&app, StatusCode::OK, "", Some(&code), &next);
+        return page.with_code(&code);
     }
-    let headers = headers.clone();
-    log_in_with_code(&app, &headers, &code, &next).await
+    log_in_with_code(&page, headers, &code).await
 }
 
 /// Log in with a token or the code of a login link.
@@ -149,29 +142,29 @@ pub(crate) async fn page(State(app): State<Arc<Installation>>, request: Request)
 )]
 pub(crate) async fn submit(State(app): State<Arc<Installation>>, request: Request) -> Response {
     let headers = request.headers().clone();
+    let texts = texts(&headers);
     if let Err(error) = browser::check_page(&app, &headers) {
         crate::body::discard(request).await;
-        return failed(&app, &error);
+        return failed(&app, texts, &error);
     }
     let in_query = Query::<LoginQuery>::try_from_uri(request.uri()).ok().and_then(|Query(query)| query.next);
     let body = match Body::read(request, MAX_FORM_BYTES, "login form").await {
         Ok(body) => body,
-        Err(error) => return failed(&app, &error),
+        Err(error) => return failed(&app, texts, &error),
     };
     let LoginForm { token, code, next } = LoginForm::parse(&body.bytes);
     let next = NextPage::parse(next.or(in_query).as_deref());
+    let page = LoginPage::new(&app, texts, next);
     if let Some(code) = code {
         if !is_code(&code) {
-            return form(&app, StatusCode::UNAUTHORIZED, INVALID_LINK, None, &next);
+            return page.reject(StatusCode::UNAUTHORIZED, texts.invalid_link);
         }
-        return log_in_with_code(&app, &headers, &code, &next).await;
+        return log_in_with_code(&page, &headers, &code).await;
     }
-    let Some(token) = token else {
-        return form(&app, StatusCode::BAD_REQUEST, "Enter a token.", None, &next);
-    };
+    let Some(token) = token else { return page.reject(StatusCode::BAD_REQUEST, texts.enter_token) };
     match app.access().token(&token, app.now()) {
-        Some(token) => log_in(&app, &headers, token, &next).await,
-        None => form(&app, StatusCode::UNAUTHORIZED, INVALID_TOKEN, None, &next),
+        Some(token) => log_in(&page, &headers, token).await,
+        None => page.reject(StatusCode::UNAUTHORIZED, texts.invalid_token),
     }
 }
 
@@ -194,15 +187,16 @@ impl LoginForm {
 pub(crate) async fn logout(State(app): State<Arc<Installation>>, request: Request) -> Response {
     let headers = request.headers().clone();
     let method = request.method().clone();
+    let texts = texts(&headers);
     crate::body::discard(request).await;
     if let Some(cookie) = browser::session_cookie(&headers) {
         if let Err(error) = browser::check_same_origin(&app, &method, &headers) {
-            return failed(&app, &error);
+            return failed(&app, texts, &error);
         }
         if let Ok(identity) = authentication::authenticate_session(&app, cookie).await
             && let Err(error) = end_session(&app, &identity).await
         {
-            return failed(&app, &error);
+            return failed(&app, texts, &error);
         }
     }
     let issuer = browser::issuer_of_session(&headers).and_then(|id| app.issuers().find(id));
@@ -219,32 +213,22 @@ pub(crate) async fn style() -> Response {
     ([(header::CONTENT_TYPE, "text/css")], STYLE).into_response()
 }
 
-async fn log_in_with_code(
-    app: &Arc<Installation>,
-    headers: &HeaderMap,
-    code: &str,
-    next: &NextPage,
-) -> Response {
-    match app.use_login_link(code).await {
-        Ok(Some(token)) => log_in(app, headers, token, next).await,
-        Ok(None) => form(app, StatusCode::UNAUTHORIZED, INVALID_LINK, None, next),
-        Err(error) => failed(app, &error.into()),
+async fn log_in_with_code(page: &LoginPage<'_>, headers: &HeaderMap, code: &str) -> Response {
+    match page.app.use_login_link(code).await {
+        Ok(Some(token)) => log_in(page, headers, token).await,
+        Ok(None) => page.reject(StatusCode::UNAUTHORIZED, page.texts.invalid_link),
+        Err(error) => failed(page.app, page.texts, &error.into()),
     }
 }
 
-async fn log_in(
-    app: &Arc<Installation>,
-    headers: &HeaderMap,
-    token: Arc<Token>,
-    next: &NextPage,
-) -> Response {
-    match open_session(app, headers, token).await {
-        Err(error) => failed(app, &error),
+async fn log_in(page: &LoginPage<'_>, headers: &HeaderMap, token: Arc<Token>) -> Response {
+    match open_session(page.app, headers, token).await {
+        Err(error) => failed(page.app, page.texts, &error),
         // Only a login at an issuer ends with a logout there.
         Ok(cookie) => {
             let forgotten = browser::issuer_of_session(headers).map(|_| browser::clear_issuer_cookie());
             let cookies = cookie.into_iter().chain(forgotten);
-            redirect(next.path(), cookies.map(|cookie| (header::SET_COOKIE, cookie)))
+            redirect(page.next.path(), cookies.map(|cookie| (header::SET_COOKIE, cookie)))
         }
     }
 }
@@ -285,35 +269,61 @@ fn is_code(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
-fn failed(app: &Installation, error: &ApiError) -> Response {
-    form(app, status(error.0.code), &error.0.message, None, &NextPage::default())
+fn failed(app: &Arc<Installation>, texts: &'static Texts, error: &ApiError) -> Response {
+    let page = LoginPage::new(app, texts, NextPage::default());
+    page.show(status(error.0.code), &error_alert(texts, &error.0))
 }
 
-/// Renders the page; with the code of a link it has a button instead of the field for a token.
-fn form(
-    app: &Installation,
-    status: StatusCode,
-    message: &str,
-    code: Option<&str>,
-    next: &NextPage,
-) -> Response {
-    let field = match code {
+/// The login page: its language, and where the login leads.
+struct LoginPage<'a> {
+    app: &'a Arc<Installation>,
+    texts: &'static Texts,
+    next: NextPage,
+}
+
+impl<'a> LoginPage<'a> {
+    fn new(app: &'a Arc<Installation>, texts: &'static Texts, next: NextPage) -> Self {
+        Self { app, texts, next }
+    }
+
+    /// Returns the page with the reason why nobody was logged in.
+    fn reject(&self, status: StatusCode, message: &str) -> Response {
+        self.show(status, &alert(message))
+    }
+
+    /// Returns the page with the issuers, and the field for a token.
+    fn show(&self, status: StatusCode, message: &str) -> Response {
+        let field = format!(
+            "<label for=\"token\">{}</label>\n        <input id=\"token\" name=\"token\" type=\"password\" \
+             autocomplete=\"current-password\" required autofocus>",
+            self.texts.token
+        );
+        let issuers = issuer_links::buttons(self.app, self.texts, self.next.given());
+        self.form(status, &format!("{message}\n      {issuers}"), &field, self.texts.token_hint)
+    }
+
+    /// Returns the page with a button instead: whoever follows a link logs in with it.
+    fn with_code(&self, code: &str) -> Response {
         // The code has only letters, digits, `-` and `_`.
-        Some(code) => format!("<input type=\"hidden\" name=\"code\" value=\"{}\">", escape(code)),
-        None => "<label for=\"token\">Token</label>\n        <input id=\"token\" name=\"token\" type=\"password\" \
-                 autocomplete=\"current-password\" required autofocus>"
-            .to_owned(),
-    };
-    // Whoever follows a link logs in with it.
-    let issuers = if code.is_some() { String::new() } else { issuer_links::buttons(app, next.given()) };
-    let next = next
-        .0
-        .as_deref()
-        .map(|next| format!("\n        <input type=\"hidden\" name=\"next\" value=\"{}\">", escape(next)));
-    let field = field + next.as_deref().unwrap_or_default();
-    let page = PAGE.replace("{{hint}}", if code.is_some() { LINK_HINT } else { TOKEN_HINT });
-    let page = page.replace("{{message}}", &alert(message)).replace("{{issuers}}", &issuers);
-    html_page::respond(status, page.replace("{{field}}", &field))
+        let field = format!("<input type=\"hidden\" name=\"code\" value=\"{}\">", escape(code));
+        self.form(StatusCode::OK, "", &field, self.texts.link_hint)
+    }
+
+    fn form(&self, status: StatusCode, above: &str, field: &str, hint: &str) -> Response {
+        let next = self.next.given().map_or_else(String::new, |next| {
+            format!("\n        <input type=\"hidden\" name=\"next\" value=\"{}\">", escape(next))
+        });
+        let content = format!(
+            r#"{above}
+      <form method="post" action="/login">
+        {field}{next}
+        <button type="submit">{}</button>
+      </form>
+      <p class="hint">{hint}</p>"#,
+            self.texts.log_in
+        );
+        Page::new(self.texts, self.texts.log_in_title, &content).respond(status)
+    }
 }
 
 #[cfg(test)]

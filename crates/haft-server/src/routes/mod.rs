@@ -43,6 +43,7 @@ pub(crate) mod mcp_logins;
 pub(crate) mod mcp_servers;
 pub(crate) mod models;
 pub(crate) mod oauth;
+pub(crate) mod open_sessions;
 pub(crate) mod people;
 pub(crate) mod pipeline_documents;
 pub(crate) mod pipelines;

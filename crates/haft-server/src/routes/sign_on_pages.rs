@@ -17,8 +17,9 @@ use serde_json::json;
 use crate::body::Body;
 use crate::browser;
 use crate::error::{ApiError, status};
-use crate::html_page::{self, alert, escape, field, redirect};
+use crate::html_page::{Page, alert, error_alert, escape, field, redirect, sentence};
 use crate::open_stream::ClientAddress;
+use crate::page_text::{Texts, texts};
 use crate::routes::issuer_links::callback_url;
 use crate::routes::login::{NextPage, open_session};
 use haft_platform::Installation;
@@ -26,7 +27,6 @@ use haft_platform::sign_on::{self, Answer, BeginLogin, SignOnError};
 
 /// The largest form in bytes.
 const MAX_FORM_BYTES: usize = 32 * 1024;
-const PAGE: &str = include_str!("sign_on.html");
 
 /// The query with which a login begins.
 #[derive(Debug, Deserialize)]
@@ -53,11 +53,12 @@ pub(crate) async fn begin(
     Path(issuer): Path<String>,
     request: Request,
 ) -> Response {
-    let Ok(Query(BeginQuery { next, tenant })) = Query::try_from_uri(request.uri()) else {
-        return invalid_address();
-    };
-    let Ok(tenant) = tenant.map(|tenant| tenant.parse()).transpose() else { return invalid_address() };
     let headers = request.headers();
+    let texts = texts(headers);
+    let Ok(Query(BeginQuery { next, tenant })) = Query::try_from_uri(request.uri()) else {
+        return invalid_address(texts);
+    };
+    let Ok(tenant) = tenant.map(|tenant| tenant.parse()).transpose() else { return invalid_address(texts) };
     let redirect_uri = callback_url(&browser::own_url(&app, headers), &issuer);
     let login = BeginLogin {
         browser: browser::sign_on_cookie(&app, headers),
@@ -71,7 +72,7 @@ pub(crate) async fn begin(
             let cookie = browser::set_sign_on_cookie(&app, headers, &begun.browser, sign_on::LIFETIME);
             redirect(begun.url.as_str(), cookie.map(|cookie| (header::SET_COOKIE, cookie)))
         }
-        Err(error) => failed(&error),
+        Err(error) => failed(texts, &error),
     }
 }
 
@@ -81,15 +82,16 @@ pub(crate) async fn callback(
     Path(issuer): Path<String>,
     request: Request,
 ) -> Response {
-    let Ok(Query(query)) = Query::<CallbackQuery>::try_from_uri(request.uri()) else {
-        return invalid_address();
-    };
     let headers = request.headers().clone();
+    let texts = texts(&headers);
+    let Ok(Query(query)) = Query::<CallbackQuery>::try_from_uri(request.uri()) else {
+        return invalid_address(texts);
+    };
     // In a task of its own: closing the page must not lose a login whose code is used up.
     let finished = tokio::spawn(async move { finish(&app, &issuer, query, &headers).await });
     finished.await.unwrap_or_else(|error| {
         tracing::error!(%error, "the task of a login failed");
-        page(StatusCode::INTERNAL_SERVER_ERROR, "", &alert("An internal error occurred; see the server log."))
+        page(texts, StatusCode::INTERNAL_SERVER_ERROR, None, &alert(texts.internal_error))
     })
 }
 
@@ -99,6 +101,7 @@ async fn finish(
     query: CallbackQuery,
     headers: &HeaderMap,
 ) -> Response {
+    let texts = texts(headers);
     let redirect_uri = callback_url(&browser::own_url(app, headers), issuer);
     let answer = Answer {
         state: query.state.as_deref().unwrap_or_default(),
@@ -113,16 +116,16 @@ async fn finish(
     };
     let login = match sign_on::finish(app, issuer, answer).await {
         Ok(login) => login,
-        Err(error) => return failed(&error),
+        Err(error) => return failed(texts, &error),
     };
     // Checked again: the database may be older than the rules.
     let next = NextPage::parse(login.next.as_deref());
     match open_session(app, headers, login.token).await {
         Ok(cookie) => {
             let cookies = [cookie, browser::issuer_cookie(app, headers, issuer)];
-            lead_to(next.path(), cookies.into_iter().flatten())
+            lead_to(texts, next.path(), cookies.into_iter().flatten())
         }
-        Err(error) => page(status(error.0.code), "", &alert(&error.0.message)),
+        Err(error) => page(texts, status(error.0.code), None, &error_alert(texts, &error.0)),
     }
 }
 
@@ -134,7 +137,7 @@ pub(crate) async fn logout(
 ) -> Response {
     let back = format!("{}/login", browser::own_url(&app, request.headers()));
     match sign_on::logout_url(&app, &issuer, &back).await {
-        Some(url) => lead_to(url.as_str(), None),
+        Some(url) => lead_to(texts(request.headers()), url.as_str(), None),
         None => redirect("/login", None),
     }
 }
@@ -168,38 +171,29 @@ pub(crate) async fn back_channel_logout(
 }
 
 /// Returns a page that leads on by itself, or by its link.
-fn lead_to(target: &str, cookies: impl IntoIterator<Item = HeaderValue>) -> Response {
-    let target = escape(target);
-    let refresh = format!("<meta http-equiv=\"refresh\" content=\"0; url={target}\">\n    ");
-    let content = format!("<p><a class=\"button\" href=\"{target}\">Continue</a></p>");
-    let mut response = page(StatusCode::OK, &refresh, &content);
+fn lead_to(texts: &'static Texts, target: &str, cookies: impl IntoIterator<Item = HeaderValue>) -> Response {
+    let content = format!("<p><a class=\"button\" href=\"{}\">{}</a></p>", escape(target), texts.go_on);
+    let mut response = page(texts, StatusCode::OK, Some(target), &content);
     for cookie in cookies {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response
 }
 
-fn failed(error: &SignOnError) -> Response {
-    let mut text = error.to_string();
-    if let Some(first) = text.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    let status = status(error.code());
-    page(
-        status,
-        "",
-        &format!(
-            "{}\n      <p><a href=\"/login\">Back to the login page</a></p>",
-            alert(&format!("{text}."))
-        ),
-    )
+fn failed(texts: &'static Texts, error: &SignOnError) -> Response {
+    let message = match ((texts.of_sign_on)(error), error) {
+        (_, SignOnError::Service(error)) => error_alert(texts, error),
+        (Some(text), _) => alert(&sentence(&text)),
+        (None, error) => alert(&sentence(&error.to_string())),
+    };
+    let content = format!("{message}\n      <p><a href=\"/login\">{}</a></p>", texts.back_to_login);
+    page(texts, status(error.code()), None, &content)
 }
 
-fn invalid_address() -> Response {
-    page(StatusCode::BAD_REQUEST, "", &alert("The address is invalid."))
+fn invalid_address(texts: &'static Texts) -> Response {
+    page(texts, StatusCode::BAD_REQUEST, None, &alert(texts.address_invalid))
 }
 
-fn page(status: StatusCode, refresh: &str, content: &str) -> Response {
-    let page = PAGE.replace("{{refresh}}", refresh);
-    html_page::respond(status, page.replace("{{content}}", content))
+fn page(texts: &'static Texts, status: StatusCode, next: Option<&str>, content: &str) -> Response {
+    Page { next, ..Page::new(texts, texts.log_in_title, content) }.respond(status)
 }

@@ -372,6 +372,12 @@ async fn an_api_key_is_that_of_the_person_who_calls() {
         let (_, answer) = invoke(person, &server, "data").await;
         assert_eq!(answer["value"]["data_of"], name, "{answer}");
     }
+    // Admins see who is affected by a change of the provider.
+    let (status, holders) = server.get("/api/account-providers/files/accounts").await;
+    let names: Vec<_> = holders["data"]["actors"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!((status, names, &holders["data"]["total"]), (200, vec!["ann", "bob"], &json!(2)), "{holders}");
+    assert_eq!(ann.get(&server, "/api/account-providers/files/accounts").await.0, 403);
+    assert_eq!(server.get("/api/account-providers/other/accounts").await.0, 404);
     // A fallback is used for those without an account only.
     server.put("/api/credentials/SHARED", json!({"value": "key-of-everybody"})).await;
     let (status, answer) = server.put("/api/account-providers/files", json!({"shared": "${SHARED}"})).await;

@@ -104,6 +104,49 @@ async fn an_invitation_logs_a_person_in_once_and_survives_a_preview() {
 }
 
 #[tokio::test]
+async fn people_see_and_end_their_own_sessions_and_admins_those_of_people() {
+    let server = Server::start().await;
+    let ann = Person::invite(&server, json!({"name": "Ann", "email": "ann@example.com"})).await;
+    let bob = Person::invite(&server, json!({"name": "Bob", "email": "bob@example.com"})).await;
+    let (_, token) = ann.token(&server, json!({})).await;
+    assert_eq!(submit(&server, &format!("token={token}")).await.status(), 303);
+    let list = async |path: &str, person: &Person| {
+        let (status, answer) = person.get(&server, path).await;
+        assert_eq!(status, 200, "{answer}");
+        answer["data"]["sessions"].as_array().unwrap().clone()
+    };
+    let own = list("/api/sessions", &ann).await;
+    let seen: Vec<_> = own.iter().map(|one| (&one["token_name"], &one["is_current"])).collect();
+    assert!(
+        seen.contains(&(&json!("laptop"), &json!(false))) && seen.contains(&(&Value::Null, &json!(true))),
+        "{own:?}"
+    );
+    assert_eq!((own.len(), list("/api/sessions?person=me", &bob).await.len()), (2, 1));
+    let other = own.iter().find(|one| one["is_current"] == false).unwrap()["id"].as_str().unwrap().to_owned();
+    let current =
+        own.iter().find(|one| one["is_current"] == true).unwrap()["id"].as_str().unwrap().to_owned();
+
+    // Nobody ends those of others.
+    let path = format!("/api/sessions/{other}");
+    assert_eq!(bob.send(&server, Method::DELETE, &path, Value::Null).await.0, 404);
+    let of_ann = format!("/api/sessions?person={}", ann.id);
+    assert_eq!(bob.get(&server, &of_ann).await.0, 403);
+    assert_eq!(ann.send(&server, Method::DELETE, &path, Value::Null).await.0, 200);
+    assert_eq!(ann.send(&server, Method::DELETE, &path, Value::Null).await.0, 404);
+    // The token itself goes on.
+    assert_eq!(send(server.bare(Method::GET, "/api/session").bearer_auth(&token)).await.0, 200);
+
+    let (status, answer) = server.get(&of_ann).await;
+    assert_eq!((status, answer["data"]["sessions"].as_array().unwrap().len()), (200, 1), "{answer}");
+    let path = format!("/api/sessions/{current}?person={}", ann.id);
+    assert_eq!(server.delete(&path).await.0, 200);
+    assert_eq!(ann.get(&server, "/api/session").await.0, 401);
+    assert_eq!(bob.get(&server, "/api/session").await.0, 200);
+    let (_, log) = server.get("/api/audit?action=session.end").await;
+    assert!(log.to_string().contains("\"Ann\""), "{log}");
+}
+
+#[tokio::test]
 async fn invalid_people_and_groups_are_rejected() {
     let server = Server::start().await;
     Person::invite(&server, json!({"name": "Ann", "email": "ann@example.com"})).await;

@@ -2,6 +2,7 @@
 
 use haft_core::account::AccountProvider;
 use haft_core::catalog::StoreError;
+use haft_core::id::ActorId;
 use haft_core::name::TenantId;
 use sqlx::Row as _;
 
@@ -87,6 +88,21 @@ impl StoredAccounts {
             Ok(true)
         };
         self.db.complete_query("delete the provider of accounts", work).await
+    }
+
+    /// Returns who has an account at a provider, at most `limit` of them.
+    pub async fn holders(
+        &self,
+        tenant: &TenantId,
+        provider: &str,
+        limit: i64,
+    ) -> Result<Vec<ActorId>, StoreError> {
+        let sql = "SELECT actor_id FROM accounts WHERE tenant = $1 AND provider = $2 \
+                   ORDER BY created_at, actor_id LIMIT $3";
+        let query = sqlx::query(sql).bind(tenant.as_str()).bind(provider).bind(limit);
+        let found = query.fetch_all(&self.db.engine.pool).await.map_err(failed_to(READ))?;
+        let read = |row| rows::parse_column(row, "actor_id");
+        found.iter().map(read).collect::<Result<_, _>>().map_err(failed_to(READ))
     }
 
     /// Returns the number of people who have an account at a provider.

@@ -1,21 +1,23 @@
 /** What somebody has connected at other services, and what can be connected. */
-import { Alert, Button, Group, Modal, Stack, Table, Text } from '@mantine/core';
+import { Alert, Button, Group, Modal, Stack, Text } from '@mantine/core';
 import { IconPlugConnected, IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { accounts as actions } from '@/api/actions';
 import { keys } from '@/api/keys';
 import { accountsQuery } from '@/api/queries';
-import { useSession } from '@/api/session';
+import { useMay, useSession } from '@/api/session';
 import type { Connectable } from '@/api/types';
 import { useT } from '@/i18n';
-import { EmptyState, ErrorPanel, Mono } from '@/parts/basics';
+import { EmptyState, ErrorPanel } from '@/parts/basics';
 import { notify, useAction, useAsk } from '@/parts/feedback';
 import { visibleText } from '@/parts/format';
 import { Content, Loading, Page } from '@/parts/page';
 import { SecretField } from '@/parts/secret-field';
 import { Time } from '@/parts/time';
 import { useUrlState } from '@/parts/url-state';
+import { Line, Lines } from './line';
+import { Providers } from './providers';
 import { requested, stateKey } from './state';
 
 function ConnectForm({ item, isWaited, onDone }: { item: Connectable; isWaited: boolean; onDone: () => void }) {
@@ -47,29 +49,27 @@ function Row({ item, onConnect }: { item: Connectable; onConnect: () => void }) 
   const askRevoke = async () => { if (await ask({ title: t('accounts.revokeTitle', { name }), body: t('accounts.revokeBody'), confirm: t('accounts.revoke'), danger: true })) revoke.mutate(undefined); };
   const { account } = item;
   return (
-    <Table.Tr>
-      <Table.Td style={{ overflowWrap: 'anywhere' }}>
-        <Text fw={500}>{name}</Text>
-        <Text size="xs" c="dimmed"><Mono>{visibleText(item.provider)}</Mono></Text>
-      </Table.Td>
-      <Table.Td>
-        <Text c={account?.state === 'expired' ? 'var(--haft-bad)' : undefined}>{t(stateKey(item))}</Text>
-        {account?.scope && <Text size="xs" c="dimmed">{t('accounts.scope', { scope: visibleText(account.scope) })}</Text>}
-        {account && <Text size="xs" c="dimmed">{account.last_used_at ? <>{t('accounts.lastUsed')}: <Time at={account.last_used_at} /></> : t('accounts.neverUsed')}</Text>}
-      </Table.Td>
-      <Table.Td>
-        <Group gap="xs" justify="flex-end">
+    <Line
+      name={name}
+      reference={visibleText(item.provider)}
+      actions={(
+        <>
           <Button size="compact-sm" variant={account ? 'default' : 'filled'} aria-label={`${t(account ? 'accounts.reconnect' : 'accounts.connect')} ${name}`} onClick={onConnect}>{t(account ? 'accounts.reconnect' : 'accounts.connect')}</Button>
           {account && <Button size="compact-sm" variant="default" leftSection={<IconTrash size={14} />} aria-label={`${t('accounts.revoke')} ${name}`} onClick={() => void askRevoke()}>{t('accounts.revoke')}</Button>}
-        </Group>
-      </Table.Td>
-    </Table.Tr>
+        </>
+      )}
+    >
+      <Text c={account?.state === 'expired' ? 'var(--haft-bad)' : undefined}>{t(stateKey(item))}</Text>
+      {account?.scope && <Text size="xs" c="dimmed">{t('accounts.scope', { scope: visibleText(account.scope) })}</Text>}
+      {account && <Text size="xs" c="dimmed">{account.last_used_at ? <>{t('accounts.lastUsed')}: <Time at={account.last_used_at} /></> : t('accounts.neverUsed')}</Text>}
+    </Line>
   );
 }
 
 export function AccountsPage() {
   const t = useT();
   const session = useSession();
+  const mayAdmin = useMay('admin');
   const [url, setUrl] = useUrlState();
   const { data, error, isPending, refetch } = useQuery(accountsQuery);
   const all = data ?? [];
@@ -85,11 +85,10 @@ export function AccountsPage() {
             <Text c="dimmed">{t('accounts.intro')}</Text>
             {session.actor === null && <Alert color="yellow" variant="outline">{t('accounts.noPerson')}</Alert>}
             {isUnknown && <Alert color="yellow" variant="outline">{t('accounts.unknown', { name: visibleText(url['connect'] ?? '') })}</Alert>}
-            {all.length === 0 ? <EmptyState icon={IconPlugConnected} title={t('accounts.none')}>{t('accounts.noneHint')}</EmptyState> : (
-              <Table verticalSpacing={8}>
-                <Table.Tbody>{all.map((item) => <Row key={item.provider} item={item} onConnect={() => setUrl({ again: item.provider })} />)}</Table.Tbody>
-              </Table>
+            {all.length === 0 ? <EmptyState icon={IconPlugConnected} title={t('accounts.none')}>{t(mayAdmin ? 'accounts.noneAdminHint' : 'accounts.noneHint')}</EmptyState> : (
+              <Lines label={t('nav.accounts')}>{all.map((item) => <Row key={item.provider} item={item} onConnect={() => setUrl({ again: item.provider })} />)}</Lines>
             )}
+            {mayAdmin && <Providers />}
           </Stack>
         )}
       </Content>

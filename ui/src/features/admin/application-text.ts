@@ -17,3 +17,14 @@ export function matches(application: Pick<Application, 'name' | 'destination' | 
   const words = [application.name, application.destination, application.client_id, application.actor?.name ?? ''];
   return words.join(' ').toLowerCase().includes(text.toLowerCase());
 }
+
+/** The addresses that somebody entered, one per line or separated by commas or spaces. */
+export function redirectUris(text: string): string[] {
+  return [...new Set(text.split(/[\s,]+/).filter(Boolean))];
+}
+
+/** The names of the people who have connected a client. */
+export function peopleOf(all: readonly Pick<Application, 'client_id' | 'actor'>[], clientId: string): string[] {
+  const names = all.filter((one) => one.client_id === clientId).map((one) => one.actor?.name ?? '—');
+  return [...new Set(names)].toSorted((a, b) => a.localeCompare(b));
+}

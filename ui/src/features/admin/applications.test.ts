@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { describedBy, endOf, matches } from './application-text';
+import { describedBy, endOf, matches, peopleOf, redirectUris } from './application-text';
+
+const connected = (client_id: string, name: string) => ({ client_id, actor: { id: name, kind: 'person' as const, name } });
 
 describe('connected applications', () => {
   it('end with the first of their ends', () => {
@@ -20,5 +22,14 @@ describe('connected applications', () => {
     for (const text of ['chat', 'EXAMPLE', 'client_1', 'ann', '']) expect(matches(application, text)).toBe(true);
     expect(matches(application, 'bob')).toBe(false);
     expect(matches({ ...application, actor: null }, 'ann')).toBe(false);
+  });
+
+  it('are registered with one redirect URI per line', () => {
+    expect(redirectUris(' https://a.test/x\n\nhttps://b.test/y, https://a.test/x ')).toEqual(['https://a.test/x', 'https://b.test/y']);
+    expect(redirectUris(' \n')).toEqual([]);
+  });
+
+  it('name the people who lose one of them', () => {
+    expect(peopleOf([connected('a', 'Bob'), connected('a', 'Ann'), connected('a', 'Ann'), connected('b', 'Eve')], 'a')).toEqual(['Ann', 'Bob']);
   });
 });

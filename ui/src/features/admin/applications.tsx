@@ -1,8 +1,8 @@
-import { Button, Group, Stack, Text, Title } from '@mantine/core';
+import { Button, Group, SegmentedControl, Stack, Text, Title } from '@mantine/core';
 import { IconApps, IconPlugConnectedX } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { applicationKeys, applications as actions, applicationsQuery } from '@/api/applications';
+import { applicationClientsQuery, applicationKeys, applications as actions, applicationsQuery } from '@/api/applications';
 import { useMay } from '@/api/session';
 import type { Application } from '@/api/types';
 import { useT } from '@/i18n';
@@ -16,6 +16,7 @@ import { Drawer, Loading, Page, Split, Toolbar } from '@/parts/page';
 import { Time } from '@/parts/time';
 import { useUrlState } from '@/parts/url-state';
 import { ActorLink } from './actor-parts';
+import { ApplicationClients, NewClientButton } from './application-clients';
 import { describedBy, endOf, matches } from './application-text';
 
 function Detail({ application, onClose }: { application: Application; onClose: () => void }) {
@@ -51,13 +52,13 @@ function Detail({ application, onClose }: { application: Application; onClose: (
 }
 
 /** The applications that people have connected: all of the tenant for admins, the own ones for everybody else. */
-export function ApplicationsPage() {
+function Connected({ q }: { q: string }) {
   const t = useT();
   const mayAdmin = useMay('admin');
   const title = t('nav.applications');
   const [url, setUrl] = useUrlState();
   const { data: all, error, isPending, refetch } = useQuery(applicationsQuery);
-  const rows = (all ?? []).filter((application) => matches(application, url['q'] ?? ''));
+  const rows = (all ?? []).filter((application) => matches(application, q));
   const open = all?.find((application) => application.id === url['open']);
   const columns = useMemo<Column<Application>[]>(() => [
     { key: 'name', header: t('common.name'), width: 'minmax(8rem, 1.2fr)', render: (row) => visibleText(row.name) },
@@ -69,16 +70,36 @@ export function ApplicationsPage() {
     { key: 'connected', header: t('applications.connected'), width: '8rem', secondary: true, render: (row) => <Time at={row.created_at} /> },
   ], [t, mayAdmin]);
   return (
-    <Page title={title} count={all?.length}>
-      <Text c="dimmed" px={{ base: 'lg', sm: 'xl' }} pb="sm">{t(mayAdmin ? 'applications.intro' : 'applications.mineIntro')}</Text>
-      {all && all.length > 0 && <Toolbar><FilterInput value={url['q'] ?? ''} onChange={(next) => setUrl({ q: next || undefined })} label={t('common.filter')} /></Toolbar>}
-      <Split drawer={open && <Detail key={open.id} application={open} onClose={() => setUrl({ open: undefined })} />}>
-        {error ? <div style={{ padding: 24 }}><ErrorPanel error={error} onRetry={() => void refetch()} /></div> : isPending ? <Loading /> : (
-          <DataTable label={title} rows={rows} columns={columns} rowKey={(row) => row.id} rowName={(row) => row.name} openKey={url['open']} onOpen={(row) => setUrl({ open: row.id }, { push: true })}
-            empty={<EmptyState icon={IconApps} title={t(all.length === 0 ? 'applications.empty' : 'applications.noneFound')}>{all.length === 0 && t('applications.emptyHint')}</EmptyState>}
-            phone={(row) => <div><Group gap={6} wrap="nowrap"><Text truncate flex={1}>{visibleText(row.name)}</Text><Chip>{t(`role.${row.role}`)}</Chip></Group><Text size="xs" c="dimmed" truncate>{row.actor && mayAdmin && `${visibleText(row.actor.name)} · `}{visibleText(row.destination)}</Text></div>} />
-        )}
-      </Split>
+    <Split drawer={open && <Detail key={open.id} application={open} onClose={() => setUrl({ open: undefined })} />}>
+      {error ? <div style={{ padding: 24 }}><ErrorPanel error={error} onRetry={() => void refetch()} /></div> : isPending ? <Loading /> : (
+        <DataTable label={title} rows={rows} columns={columns} rowKey={(row) => row.id} rowName={(row) => row.name} openKey={url['open']} onOpen={(row) => setUrl({ open: row.id }, { push: true })}
+          empty={<EmptyState icon={IconApps} title={t(all.length === 0 ? 'applications.empty' : 'applications.noneFound')}>{all.length === 0 && t('applications.emptyHint')}</EmptyState>}
+          phone={(row) => <div><Group gap={6} wrap="nowrap"><Text truncate flex={1}>{visibleText(row.name)}</Text><Chip>{t(`role.${row.role}`)}</Chip></Group><Text size="xs" c="dimmed" truncate>{row.actor && mayAdmin && `${visibleText(row.actor.name)} · `}{visibleText(row.destination)}</Text></div>} />
+      )}
+    </Split>
+  );
+}
+
+/** What is connected, and for admins what they have registered. */
+export function ApplicationsPage() {
+  const t = useT();
+  const mayAdmin = useMay('admin');
+  const [url, setUrl] = useUrlState();
+  const { data: connected } = useQuery(applicationsQuery);
+  const { data: clients } = useQuery({ ...applicationClientsQuery, enabled: mayAdmin });
+  const isClients = mayAdmin && url['view'] === 'clients';
+  const shown = isClients ? clients : connected;
+  const q = url['q'] ?? '';
+  return (
+    <Page title={t('nav.applications')} count={shown?.length} primary={isClients && <NewClientButton />}>
+      <Text c="dimmed" px={{ base: 'lg', sm: 'xl' }} pb="sm">{t(isClients ? 'clients.intro' : mayAdmin ? 'applications.intro' : 'applications.mineIntro')}</Text>
+      {(mayAdmin || (shown !== undefined && shown.length > 0)) && (
+        <Toolbar>
+          {mayAdmin && <SegmentedControl aria-label={t('applications.view')} value={isClients ? 'clients' : 'connected'} onChange={(next) => setUrl({ view: next === 'clients' ? next : undefined, open: undefined, q: undefined })} data={[{ value: 'connected', label: t('applications.connected') }, { value: 'clients', label: t('clients.title') }]} />}
+          {shown && shown.length > 0 && <FilterInput value={q} onChange={(next) => setUrl({ q: next || undefined })} label={t('common.filter')} />}
+        </Toolbar>
+      )}
+      {isClients ? <ApplicationClients q={q} /> : <Connected q={q} />}
     </Page>
   );
 }

@@ -19,6 +19,7 @@ import { ShownOnce } from '@/parts/secret-field';
 import { StatusBadge } from '@/parts/status';
 import { Time } from '@/parts/time';
 import { useUrlState } from '@/parts/url-state';
+import { ActorAccounts, ActorApplications, OpenSessions } from './actor-access';
 import { changedActor, newPerson } from './actor-draft';
 import { ActorForm, ActorTokens } from './actor-parts';
 import { ActorSelect } from './actor-select';
@@ -132,10 +133,12 @@ function Detail({ id, known, onLink, onClose }: { id: string; known: Actor | und
           ]} />
         )}
         <ActorTokens actor={person} />
+        <OpenSessions person={person.id} />
+        <ActorApplications actor={person.id} />
+        <ActorAccounts actor={person.id} name={visibleText(person.name)} />
         <SectionTitle>{t('tools.about')}</SectionTitle>
         <Facts rows={[
           [t('people.lastSeen'), <Time key="seen" at={person.last_seen_at} />],
-          [t('people.sessions'), person.sessions.toLocaleString()],
           [t('tokens.tenant'), person.tenant],
           [t('nav.calls'), <PageLink key="calls" to="/calls" search={{ caller: person.id, since: '30d' }}>{t('common.showAll')}</PageLink>],
           [t('common.created'), <Time key="created" at={person.created_at} />], [t('common.modified'), <Time key="modified" at={person.modified_at} />],

@@ -10,10 +10,12 @@ import { Chip, ErrorPanel, Facts, Mono, PermissionNote, SectionTitle } from '@/p
 import { useAction } from '@/parts/feedback';
 import { FilterInput } from '@/parts/filters';
 import { visibleText } from '@/parts/format';
+import { PageLink } from '@/parts/links';
 import { Content, Loading, Page } from '@/parts/page';
 import { ShownOnce } from '@/parts/secret-field';
 import { Time } from '@/parts/time';
 import { useUrlState } from '@/parts/url-state';
+import { OpenSessions } from './actor-access';
 
 function show(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
@@ -78,6 +80,8 @@ export function SettingsPage() {
           ]} />
           <SectionTitle>{t('settings.session')}</SectionTitle>
           <Facts rows={[[t('common.name'), visibleText(session.name)], [t('people.email'), visibleText(session.actor?.email ?? '')], [t('nav.groups'), visibleText(session.actor?.groups.join(', ') ?? '')], [t('tokens.role'), t(`role.${session.role}`)], [t('tokens.tenant'), session.tenant], [t('tokens.tools'), session.tools?.join(', ') ?? t('common.all')], [t('approvals.expires'), session.expires_at && <Time key="expires" at={session.expires_at} />]]} />
+          <Group gap="lg"><PageLink to="/tokens">{t('settings.myTokens')}</PageLink><PageLink to="/accounts">{t('settings.myAccounts')}</PageLink><PageLink to="/applications">{t('settings.myApplications')}</PageLink></Group>
+          <OpenSessions />
           <SectionTitle>{t('account.loginLink')}</SectionTitle>
           <LoginLink />
           <SectionTitle>{t('settings.configuration')}</SectionTitle>

@@ -5,9 +5,11 @@ import { useMemo, useState } from 'react';
 import { approvals as actions } from '@/api/actions';
 import { keys } from '@/api/keys';
 import { approvalGrantsQuery, approvalQuery, approvalsQuery, callListQuery, toolQuery } from '@/api/queries';
+import { useSession } from '@/api/session';
 import type { Approval, JsonObject, RememberScope } from '@/api/types';
 import { useT } from '@/i18n';
 import { CodeBlock, EmptyState, ErrorPanel, Facts, Mono, SectionTitle } from '@/parts/basics';
+import { ConnectAccount } from '@/parts/connect-account';
 import { DataTable, type Column } from '@/parts/data-table';
 import { notify, useAction } from '@/parts/feedback';
 import { oneLine, visibleText } from '@/parts/format';
@@ -74,6 +76,19 @@ function Decide({ approval, onDone }: { approval: Approval; onDone: () => void }
   );
 }
 
+/** Nobody approves such a call: it goes on when its person has connected the account. */
+function WaitsForAccount({ approval, provider }: { approval: Approval; provider: string }) {
+  const t = useT();
+  const session = useSession();
+  if (approval.requested_by !== session.name) return <Alert variant="light" color="gray">{t('accounts.waitsForOther', { who: visibleText(approval.requested_by), provider: visibleText(provider) })}</Alert>;
+  return (
+    <Stack gap="sm">
+      <Text>{t('accounts.waits', { tool: visibleText(approval.tool), provider: visibleText(provider) })}</Text>
+      <div><ConnectAccount provider={provider} /></div>
+    </Stack>
+  );
+}
+
 function Detail({ id, known, onClose }: { id: string; known: Approval | undefined; onClose: () => void }) {
   const t = useT();
   const { data: loaded, error } = useQuery(approvalQuery(id));
@@ -92,7 +107,8 @@ function Detail({ id, known, onClose }: { id: string; known: Approval | undefine
         <JsonView value={approval.args} maxHeight={320} />
         {preview ? <><SectionTitle>{t('approvals.preview')}</SectionTitle><CodeBlock text={visibleText(preview)} wrap maxHeight="16rem" /></>
           : tool?.implementation && <><SectionTitle>{t('approvals.whatItDoes')}</SectionTitle><JsonView value={tool.implementation} maxHeight={220} /></>}
-        {approval.status === 'waiting' && <Decide key={approval.id} approval={approval} onDone={onClose} />}
+        {approval.status === 'waiting' && approval.cause.kind === 'account' && <WaitsForAccount approval={approval} provider={approval.cause.name} />}
+        {approval.status === 'waiting' && approval.cause.kind !== 'account' && <Decide key={approval.id} approval={approval} onDone={onClose} />}
         <SectionTitle>{t('approvals.lastTimes')}</SectionTitle>
         <History approval={approval} />
         <SectionTitle>{t('tools.about')}</SectionTitle>

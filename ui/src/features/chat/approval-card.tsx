@@ -1,6 +1,6 @@
 /** A call of an answer that waits for a person: decided here, or where approvals are listed. */
 import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
-import { IconCheck, IconPlugConnected, IconX } from '@tabler/icons-react';
+import { IconCheck, IconX } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { approvals } from '@/api/actions';
@@ -9,6 +9,7 @@ import { approvalQuery } from '@/api/queries';
 import { runKeys } from '@/api/runs';
 import { useT } from '@/i18n';
 import { CodeBlock, ErrorPanel } from '@/parts/basics';
+import { ConnectAccount } from '@/parts/connect-account';
 import { notify, useAction } from '@/parts/feedback';
 import { visibleText } from '@/parts/format';
 import { JsonView } from '@/parts/json-view';
@@ -36,7 +37,7 @@ export function ApprovalCard({ id, args }: { id: string; args: unknown }) {
     return (
       <Stack gap="sm">
         <Text>{t('accounts.waits', { tool: visibleText(approval.tool), provider: visibleText(provider) })}</Text>
-        <Group gap="sm"><Button component="a" href={`/ui/accounts?connect=${encodeURIComponent(provider)}`} target="_blank" rel="noopener" leftSection={<IconPlugConnected size={15} />}>{t('accounts.connect')}</Button></Group>
+        <Group gap="sm"><ConnectAccount provider={provider} /></Group>
         <Text size="xs" c="dimmed">{t('approvals.expires')}: <Time at={approval.expires_at} /></Text>
       </Stack>
     );

@@ -20,7 +20,7 @@ use crate::tenants::with;
 const PRIVATE: [&str; 7] =
     ["applications", "approval-grants", "approvals", "calls", "chats", "runs", "tokens"];
 /// The collections that belong to the tenant, to its admins, or to nobody.
-const SHARED: [&str; 36] = [
+const SHARED: [&str; 37] = [
     "account-providers",
     // Each person has those of their own, by the name of a provider.
     "accounts",
@@ -50,6 +50,8 @@ const SHARED: [&str; 36] = [
     "readyz",
     "service-accounts",
     "session",
+    // Each person has those of their own.
+    "sessions",
     "settings",
     "sign-on",
     "stats",
