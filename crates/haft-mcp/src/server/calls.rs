@@ -18,7 +18,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 
-use super::approvals::{Elicitation, ElicitationOutcome, opens_pages, shows_forms};
+use super::approvals::{Elicitation, ElicitationOutcome, answered_wait, opens_pages, shows_forms};
 use super::client_context::{ClientContext, View};
 use super::compact;
 use super::handler::McpServer;
@@ -27,6 +27,9 @@ use super::{apps, content, extension};
 
 /// The metadata of a result that holds warnings, for example that the tool is deprecated.
 const WARNINGS: &str = "haft/warnings";
+
+/// How often a client is asked during one call: for the accounts that the tool needs, and for approval.
+const MAX_QUESTIONS: usize = 4;
 
 impl McpServer {
     /// Handles `tools/call`.
@@ -165,6 +168,7 @@ impl McpServer {
             mode: client.mode,
             events,
             waits_for_account: !matches!(connection, Elicitation::Unsupported),
+            resumes: answered_wait(&connection),
             options: client.options(),
             ..Request::new(Arc::clone(&client.principal), super::client_context::SURFACE, arguments)
         };
@@ -172,25 +176,26 @@ impl McpServer {
         // Boxed, because the large future is moved to where it is awaited.
         let call = Box::pin(self.shared.pipeline.call(tool, request));
         let call = async {
-            let answer = call.await;
-            match answer {
-                Err(error)
-                    if matches!(error.code, ErrorCode::ApprovalRequired | ErrorCode::CredentialRequired) =>
-                {
-                    // Boxed, because few calls need it.
-                    let asked = if error.code == ErrorCode::ApprovalRequired {
-                        Box::pin(self.ask_client(client, &error, &elicitation)).await
-                    } else {
-                        Box::pin(self.ask_to_connect(client, &error, &connection)).await
-                    };
-                    match asked {
-                        ElicitationOutcome::Unanswered => Answer::Ended(Err(error)),
-                        ElicitationOutcome::InputRequired(result) => Answer::InputRequired(result),
-                        ElicitationOutcome::Ended(ended) => Answer::Ended(ended),
+            let mut answer = call.await;
+            for _ in 0..MAX_QUESTIONS {
+                let Err(error) = &answer else { break };
+                // Boxed, because few calls need it.
+                let asked = match error.code {
+                    ErrorCode::ApprovalRequired => {
+                        Box::pin(self.ask_client(client, error, &elicitation)).await
                     }
+                    ErrorCode::CredentialRequired => {
+                        Box::pin(self.ask_to_connect(client, error, &connection)).await
+                    }
+                    _ => break,
+                };
+                match asked {
+                    ElicitationOutcome::Unanswered => break,
+                    ElicitationOutcome::InputRequired(result) => return Answer::InputRequired(result),
+                    ElicitationOutcome::Ended(ended) => answer = ended,
                 }
-                ended => Answer::Ended(ended),
             }
+            Answer::Ended(answer)
         };
         let call = async {
             match notifier {
