@@ -164,11 +164,12 @@ impl McpServer {
         });
         let (notifier, events) =
             notifier.map_or((None, None), |(notifier, sink)| (Some(notifier), Some(sink)));
+        let resumes = answered_wait(&connection);
         let request = Request {
             mode: client.mode,
             events,
             waits_for_account: !matches!(connection, Elicitation::Unsupported),
-            resumes: answered_wait(&connection),
+            resumes,
             options: client.options(),
             ..Request::new(Arc::clone(&client.principal), super::client_context::SURFACE, arguments)
         };
@@ -176,26 +177,14 @@ impl McpServer {
         // Boxed, because the large future is moved to where it is awaited.
         let call = Box::pin(self.shared.pipeline.call(tool, request));
         let call = async {
-            let mut answer = call.await;
-            for _ in 0..MAX_QUESTIONS {
-                let Err(error) = &answer else { break };
-                // Boxed, because few calls need it.
-                let asked = match error.code {
-                    ErrorCode::ApprovalRequired => {
-                        Box::pin(self.ask_client(client, error, &elicitation)).await
-                    }
-                    ErrorCode::CredentialRequired => {
-                        Box::pin(self.ask_to_connect(client, error, &connection)).await
-                    }
-                    _ => break,
-                };
-                match asked {
-                    ElicitationOutcome::Unanswered => break,
-                    ElicitationOutcome::InputRequired(result) => return Answer::InputRequired(result),
-                    ElicitationOutcome::Ended(ended) => answer = ended,
-                }
+            let answer = call.await;
+            if let (Some(wait), Ok(completed), Some(desk)) =
+                (resumes, &answer, &self.shared.settings.approvals)
+                && completed.replayed
+            {
+                desk.collect(wait).await;
             }
-            Answer::Ended(answer)
+            self.after_questions(client, answer, (&elicitation, &connection)).await
         };
         let call = async {
             match notifier {
@@ -227,6 +216,32 @@ impl McpServer {
 }
 
 impl McpServer {
+    /// Asks the client for what a call waits for: to connect accounts, and then to decide.
+    async fn after_questions(
+        &self,
+        client: &ClientContext,
+        mut answer: Result<CompletedCall, CallError>,
+        (elicitation, connection): (&Elicitation<'_>, &Elicitation<'_>),
+    ) -> Answer {
+        for _ in 0..MAX_QUESTIONS {
+            let Err(error) = &answer else { break };
+            // Boxed, because few calls need it.
+            let asked = match error.code {
+                ErrorCode::ApprovalRequired => Box::pin(self.ask_client(client, error, elicitation)).await,
+                ErrorCode::CredentialRequired => {
+                    Box::pin(self.ask_to_connect(client, error, connection)).await
+                }
+                _ => break,
+            };
+            match asked {
+                ElicitationOutcome::Unanswered => break,
+                ElicitationOutcome::InputRequired(result) => return Answer::InputRequired(result),
+                ElicitationOutcome::Ended(ended) => answer = ended,
+            }
+        }
+        Answer::Ended(answer)
+    }
+
     /// Returns the whole value where it is stored apart and needed.
     async fn whole_value(
         &self,

@@ -53,7 +53,7 @@ impl Client {
     #[expect(clippy::disallowed_methods, reason = "the client of another project is under test")]
     fn start(python: &Path, server: &Server, token: &str, mode: &str) -> Self {
         let mut command = Command::new(python);
-        command.arg(folder().join("peers/elicit.py")).args([&server.url("/mcp"), token, mode]);
+        command.arg(folder().join("peers/elicit.py")).arg(server.url("/mcp")).args([token, mode]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take().unwrap();
@@ -192,6 +192,8 @@ async fn a_person_who_declines_ends_the_call_and_one_who_cancels_does_not() {
         scene.connect().await;
         let done = finished(&scene.server, &waiting["data"]["approvals"][0]["call_id"]).await;
         assert_eq!(done["status"], "success", "{done}");
+        // Its person reads it: the same call later is a new one.
+        scene.ann.get(&scene.server, &format!("/api/calls/{}", done["id"].as_str().unwrap())).await;
         scene.disconnect().await;
     }
 }

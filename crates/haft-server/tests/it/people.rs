@@ -24,7 +24,7 @@ impl Person {
     /// Logs a person in with a new link.
     pub(crate) async fn log_in(server: &Server, id: &str) -> Self {
         let (status, link) = server.post(&format!("/api/people/{id}/invitation"), Value::Null).await;
-        assert_eq!(status, 200, "{link}");
+        assert_eq!(status, 201, "{link}");
         Self::open(server, &json!(id), &link["data"]["url"]).await
     }
 

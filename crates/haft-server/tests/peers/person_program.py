@@ -2,8 +2,10 @@
 
 import json
 import os
+import secrets
 import sys
 
+PROCESS = secrets.token_hex(8)
 TOOLS = [{"name": "who", "description": "Tells who it is", "inputSchema": {"type": "object"}}]
 
 for line in sys.stdin:
@@ -21,7 +23,7 @@ for line in sys.stdin:
         case "tools/list":
             answer["result"] = {"tools": TOOLS}
         case "tools/call":
-            who = {"process": os.getpid(), "length": len(os.environ["KEY"])}
+            who = {"process": PROCESS, "length": len(os.environ["KEY"])}
             answer["result"] = {"content": [{"type": "text", "text": json.dumps(who)}], "structuredContent": who}
         case "ping":
             answer["result"] = {}
