@@ -11,6 +11,7 @@ use crate::account::{AccountId, AccountUser};
 use crate::call::CallRecord;
 use crate::catalog::StoreError;
 use crate::id::{ApprovalId, CallId, ToolId};
+use crate::name::TenantId;
 use crate::policy::{Approvers, PLATFORM_RULE};
 use crate::principal::Principal;
 use crate::token::Role;
@@ -333,6 +334,21 @@ pub enum ApprovalAnswer {
     Full(u64),
 }
 
+/// What a call waits for after an account that it waited for was connected.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NextWait {
+    /// The id of the wait; it stays the same.
+    pub approval: ApprovalId,
+    /// Another account, or why the call needs approval.
+    pub cause: ApprovalCause,
+    /// The revision that will run.
+    pub revision: u32,
+    /// The hash of that revision.
+    pub definition_hash: String,
+    /// The new end of the wait; `None` if it does not change.
+    pub expires_at: Option<Timestamp>,
+}
+
 /// The store of approvals, as the pipeline needs it.
 pub trait Approvals: Send + Sync {
     /// Returns an earlier decision about the same call, or stores the call and its approval. Both are durable when this
@@ -346,4 +362,14 @@ pub trait Approvals: Send + Sync {
 
     /// Returns who granted a remembered approval that covers a call.
     fn granted(&self, query: GrantQuery) -> BoxFuture<'_, Result<Option<String>, StoreError>>;
+
+    /// Lets a call that this node has claimed wait again. Returns `false` if somebody has cancelled it meanwhile.
+    fn wait_again(&self, call: CallRecord, next: NextWait) -> BoxFuture<'_, Result<bool, StoreError>>;
+
+    /// Returns an approval with its call.
+    fn with_call<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        id: ApprovalId,
+    ) -> BoxFuture<'a, Result<Option<(Approval, CallRecord)>, StoreError>>;
 }

@@ -219,7 +219,10 @@ impl Context {
         for (tenant, event) in &lost.changed_members {
             self.events.publish(tenant, LiveEvent::of_member(event));
         }
-        lost.actors.iter().for_each(|(tenant, actor)| self.pipeline.stop_actor(tenant, *actor));
+        for (tenant, actor) in &lost.actors {
+            self.pipeline.stop_actor(tenant, *actor);
+            self.mcp_clients.close_person(tenant, *actor);
+        }
         tenant_files::apply(&self.settings, &self.files, &self.access.tenants(), lost.gone_tenants).await;
         Ok(())
     }

@@ -185,6 +185,8 @@ pub struct McpSettings {
     pub compact_above: usize,
     /// The same applies if the definitions exceed this estimated number of tokens.
     pub compact_above_tokens: usize,
+    /// How long a call waits for an account before a client without a session is asked again.
+    pub connect_wait: Duration,
     /// The MCP servers that a file declares; `None` if no file was read, which leaves the stored ones unchanged.
     pub servers: Option<DeclaredServers>,
 }
@@ -205,6 +207,7 @@ impl Default for McpSettings {
             public_url: None,
             compact_above: 100,
             compact_above_tokens: 32_000,
+            connect_wait: Duration::from_secs(50),
             servers: None,
         }
     }

@@ -15,6 +15,7 @@ mod bound;
 mod call;
 mod checks;
 mod in_flight;
+mod nested;
 mod queued;
 mod record_guard;
 mod request;
@@ -34,7 +35,7 @@ use haft_core::call::{CallRecord, StepTimes};
 use haft_core::catalog::StoreError;
 use haft_core::executor::CallContext;
 use haft_core::id::{ActorId, CallId};
-use haft_core::invocation::{Invocation, Invoker, Lineage, NestedCall};
+use haft_core::invocation::Invocation;
 use haft_core::large_result::Results;
 use haft_core::ledger::{CallQueue, Ledger};
 use haft_core::limit::RateStatus;
@@ -45,7 +46,7 @@ use haft_core::runnable::Mode;
 use haft_core::secret::SecretSource;
 use haft_core::tenant::TenantLimits;
 use haft_core::workspace::{WorkspaceFolder, Workspaces};
-use haft_core::{BoxFuture, Clock};
+use haft_core::Clock;
 use haft_definition::defaults::ArgumentDefaults;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -291,8 +292,13 @@ impl Pipeline {
         target: CallTarget,
         request: Request,
     ) -> Result<CompletedCall, CallError> {
-        let waits = request.waits_for_account;
+        let (waits, resumes) = (request.waits_for_account, request.resumes);
         let checked = self.check(target, request).await?;
+        if let Some(approval) = resumes
+            && let Some(completed) = Box::pin(self.resumed(&checked, approval)).await?
+        {
+            return Ok(completed);
+        }
         let checked =
             if checked.plan.needs_account { self.check_account(checked, waits).await? } else { checked };
         if checked.needs_approval.is_none() && !checked.draft.has_idempotency_key() {
@@ -766,35 +772,5 @@ impl Pipeline {
             Some(ledger) => ledger.record(record).await,
             None => Ok(()),
         }
-    }
-}
-
-impl Invoker for Pipeline {
-    fn invoke(self: Arc<Self>, parent: &CallContext, call: NestedCall) -> BoxFuture<'_, Outcome> {
-        let NestedCall { tool, args, surface, request_id } = call;
-        let request = Request {
-            mode: parent.mode,
-            timeout: Some(parent.deadline.saturating_duration_since(clock::now())),
-            events: parent.events.clone(),
-            lineage: Lineage::below(parent),
-            workspace: parent.workspace.clone(),
-            options: Some(Box::new(CallOptions {
-                request_id,
-                session: parent.session.clone(),
-                workspace: parent.workspace_name.clone(),
-                ..CallOptions::default()
-            })),
-            ..Request::new(Arc::clone(parent.principal()), surface, args)
-        };
-        Box::pin(async move {
-            let completed = self.call(tool.into(), request).await?;
-            if let Some(whole) = completed.whole {
-                return Ok(Arc::unwrap_or_clone(whole));
-            }
-            completed
-                .record
-                .outcome()
-                .unwrap_or_else(|| Err(CallError::internal("the nested call has not ended")))
-        })
     }
 }

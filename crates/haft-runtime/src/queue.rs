@@ -131,6 +131,7 @@ impl QueueRunner {
         let principal = (self.current_principal)(&record.invocation.principal);
         match self.pipeline.run_claimed(record, principal).await {
             Ok(ClaimedCall::Ended(record)) => (self.on_end)(record),
+            Ok(ClaimedCall::Waits) => {}
             Ok(ClaimedCall::PutBack(record, not_before)) => {
                 if let Err(error) = self.queue.requeue(*record, not_before).await {
                     tracing::error!(call = %id, error = &error as &dyn std::error::Error, "cannot put a call back into the queue");

@@ -52,6 +52,7 @@ impl Mcp {
             compact_above: settings.mcp.compact_above,
             compact_above_tokens: settings.mcp.compact_above_tokens,
             approvals: Some(app.mcp_approvals()),
+            connect_wait: settings.mcp.connect_wait,
             packages: Some(Arc::clone(app.mcp_packages()) as _),
             extension,
             stopping: stopping.clone(),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use haft_core::Timestamp;
-use haft_core::approval::Approval;
+use haft_core::approval::{Approval, ApprovalCause};
 use haft_core::call::CallRecord;
 use haft_core::id::{DeliveryId, WebhookId};
 use haft_core::name::TenantId;
@@ -128,12 +128,19 @@ impl Outbox {
         let tenant = &approval.requested_by.tenant;
         let Some(webhooks) = self.of(tenant) else { return Vec::new() };
         let selected = webhooks.iter().filter(|webhook| webhook.selects(event, &approval.tool));
+        // A call that waits for an account may then wait for another one or for an approval, with the same id.
+        let subject = match &approval.cause {
+            ApprovalCause::Account(_) => {
+                format!("{} {} {}", event.as_str(), approval.id, approval.cause.key())
+            }
+            _ => format!("{} {}", event.as_str(), approval.id),
+        };
         let new = |webhook: &Webhook| NewDelivery {
             id: DeliveryId(Uuid::now_v7()),
             tenant: tenant.clone(),
             webhook: webhook.id,
             event,
-            subject: format!("{} {}", event.as_str(), approval.id),
+            subject: subject.clone(),
             payload: payload::body(event, at, &payload::approval(approval)),
             at,
         };

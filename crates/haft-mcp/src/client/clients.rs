@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use haft_core::BoxFuture;
-use haft_core::account::{AccountUser, Accounts};
+use haft_core::account::{AccountId, AccountUser, Accounts};
 use haft_core::catalog::StoreError;
 use haft_core::id::ActorId;
 use haft_core::mcp::{CredentialMode, mcp_provider, providers_of_server};
@@ -224,6 +224,31 @@ impl McpClients {
                 accounts.required(user, &provider)
             }
             Err(error) => error,
+        }
+    }
+
+    /// Opens the connections of a person that need a new account: the tools of a server without a shared login are known
+    /// when the first person has connected one.
+    pub async fn account_connected(&self, account: &AccountId) {
+        self.close_person(&account.tenant, account.actor);
+        let servers = match self.parts.store.servers().await {
+            Ok(servers) => servers,
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "cannot read the MCP servers");
+                return;
+            }
+        };
+        let user = AccountUser { tenant: account.tenant.clone(), actor: Some(account.actor) };
+        let needs_it = |server: &McpServer| {
+            server.tenant == account.tenant
+                && server.enabled
+                && !server.credentials.is_shared()
+                && providers_of_server(server).contains(&account.provider)
+        };
+        for server in servers.into_iter().filter(needs_it) {
+            if let Err(error) = self.connect_for(&user, &server.id).await {
+                tracing::debug!(server = %server.id, %error, "no connection of a person yet");
+            }
         }
     }
 

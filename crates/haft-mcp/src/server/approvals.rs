@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use haft_core::BoxFuture;
 use haft_core::approval::{Approval, Remember, RememberScope};
-use haft_core::id::ApprovalId;
+use haft_core::id::{ApprovalId, CallId};
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::principal::Principal;
 use haft_core::problem::excerpt;
@@ -26,6 +26,8 @@ use super::handler::McpServer;
 
 /// How long the person may take to answer, and then the call to end.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
+/// The start of the key of a question about an account.
+const ACCOUNT_KEY: &str = "account-";
 /// The longest arguments that are shown, in characters.
 const MAX_SHOWN_ARGS: usize = 4000;
 /// The longest reason, in characters.
@@ -95,6 +97,12 @@ pub(super) fn opens_pages(capabilities: &ClientCapabilities) -> bool {
     capabilities.elicitation.as_ref().is_some_and(|elicitation| elicitation.url.is_some())
 }
 
+/// Returns the wait for an account that a client answers a question about: it sends the same call again.
+pub(super) fn answered_wait(elicitation: &Elicitation<'_>) -> Option<ApprovalId> {
+    let Elicitation::Result(Some(responses)) = elicitation else { return None };
+    responses.keys().find_map(|key| key.strip_prefix(ACCOUNT_KEY)?.parse().ok())
+}
+
 impl McpServer {
     /// Asks the client to open the page on which its person connects an account, and waits for the outcome of the call,
     /// which waits for the account.
@@ -107,32 +115,55 @@ impl McpServer {
         let (Some(page), Some(call)) = (ConnectPage::of(error), error.call_id) else {
             return ElicitationOutcome::Unanswered;
         };
+        let ask = || {
+            input_required(page.key(), page.request())
+                .map_or(ElicitationOutcome::Unanswered, ElicitationOutcome::InputRequired)
+        };
         let answer = match elicitation {
             Elicitation::Unsupported => None,
             Elicitation::Request(context) => self.request_answer(context, page.request()).await,
             Elicitation::Result(responses) => match responses.and_then(|all| all.get(&page.key())) {
                 Some(answer) => Some(answer.clone()),
-                None => {
-                    return input_required(page.key(), page.request())
-                        .map_or(ElicitationOutcome::Unanswered, ElicitationOutcome::InputRequired);
-                }
+                None => return ask(),
             },
         };
-        if answer.as_ref().and_then(|answer| answer.get("action")).and_then(Value::as_str) != Some("accept") {
-            return ElicitationOutcome::Unanswered;
+        match answer.as_ref().and_then(|answer| answer.get("action")).and_then(Value::as_str) {
+            Some("accept") => {}
+            Some("decline") => return self.decline(client, call, &page).await,
+            _ => return ElicitationOutcome::Unanswered,
         }
         // The person is on the page now; when the account is connected, the call runs.
-        let deadline = Instant::now() + ANSWER_TIMEOUT;
-        match self.shared.pipeline.wait_for(client.tenant(), call, deadline).await {
-            Ok(Some(record)) => {
+        let wait = match elicitation {
+            Elicitation::Result(_) => self.shared.settings.connect_wait,
+            _ => ANSWER_TIMEOUT,
+        };
+        let deadline = Instant::now() + wait;
+        let ended =
+            self.shared.pipeline.wait_for_account(client.tenant(), call, &page.provider, deadline).await;
+        match ended {
+            Ok(Some(completed)) => {
                 if let Some(desk) = &self.shared.settings.approvals {
                     desk.collect(page.approval).await;
                 }
-                ElicitationOutcome::Ended(Ok(CompletedCall::uncounted(record, false)))
+                ElicitationOutcome::Ended(Ok(completed))
             }
+            // Clients of this version repeat the call only a limited number of times.
+            Ok(None) if matches!(elicitation, Elicitation::Result(_)) => ask(),
             Ok(None) => ElicitationOutcome::Unanswered,
             Err(error) => ElicitationOutcome::Ended(Err(error)),
         }
+    }
+
+    /// Cancels a call whose person does not want to connect the account that it needs: it must not run by itself after
+    /// the account was connected for another reason.
+    async fn decline(&self, client: &ClientContext, call: CallId, page: &ConnectPage) -> ElicitationOutcome {
+        let cancelled = self.shared.pipeline.cancel_waiting(client.tenant(), call).await;
+        let message = format!(
+            "the person declined to connect an account at `{}`; the call was cancelled",
+            page.provider
+        );
+        let error = CallError::new(ErrorCode::CredentialRequired, message);
+        ElicitationOutcome::Ended(Err(cancelled.err().unwrap_or(CallError { call_id: Some(call), ..error })))
     }
 
     /// Asks the client to decide about a call that waits for approval, and waits for the outcome.
@@ -236,7 +267,7 @@ impl ConnectPage {
     }
 
     fn key(&self) -> String {
-        format!("account-{}", self.approval)
+        format!("{ACCOUNT_KEY}{}", self.approval)
     }
 
     fn request(&self) -> Value {

@@ -18,7 +18,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 
-use super::approvals::{Elicitation, ElicitationOutcome, opens_pages, shows_forms};
+use super::approvals::{Elicitation, ElicitationOutcome, answered_wait, opens_pages, shows_forms};
 use super::client_context::{ClientContext, View};
 use super::compact;
 use super::handler::McpServer;
@@ -27,6 +27,9 @@ use super::{apps, content, extension};
 
 /// The metadata of a result that holds warnings, for example that the tool is deprecated.
 const WARNINGS: &str = "haft/warnings";
+
+/// How often a client is asked during one call: for the accounts that the tool needs, and for approval.
+const MAX_QUESTIONS: usize = 4;
 
 impl McpServer {
     /// Handles `tools/call`.
@@ -161,10 +164,12 @@ impl McpServer {
         });
         let (notifier, events) =
             notifier.map_or((None, None), |(notifier, sink)| (Some(notifier), Some(sink)));
+        let resumes = answered_wait(&connection);
         let request = Request {
             mode: client.mode,
             events,
             waits_for_account: !matches!(connection, Elicitation::Unsupported),
+            resumes,
             options: client.options(),
             ..Request::new(Arc::clone(&client.principal), super::client_context::SURFACE, arguments)
         };
@@ -173,24 +178,13 @@ impl McpServer {
         let call = Box::pin(self.shared.pipeline.call(tool, request));
         let call = async {
             let answer = call.await;
-            match answer {
-                Err(error)
-                    if matches!(error.code, ErrorCode::ApprovalRequired | ErrorCode::CredentialRequired) =>
-                {
-                    // Boxed, because few calls need it.
-                    let asked = if error.code == ErrorCode::ApprovalRequired {
-                        Box::pin(self.ask_client(client, &error, &elicitation)).await
-                    } else {
-                        Box::pin(self.ask_to_connect(client, &error, &connection)).await
-                    };
-                    match asked {
-                        ElicitationOutcome::Unanswered => Answer::Ended(Err(error)),
-                        ElicitationOutcome::InputRequired(result) => Answer::InputRequired(result),
-                        ElicitationOutcome::Ended(ended) => Answer::Ended(ended),
-                    }
-                }
-                ended => Answer::Ended(ended),
+            if let (Some(wait), Ok(completed), Some(desk)) =
+                (resumes, &answer, &self.shared.settings.approvals)
+                && completed.replayed
+            {
+                desk.collect(wait).await;
             }
+            self.after_questions(client, answer, (&elicitation, &connection)).await
         };
         let call = async {
             match notifier {
@@ -222,6 +216,32 @@ impl McpServer {
 }
 
 impl McpServer {
+    /// Asks the client for what a call waits for: to connect accounts, and then to decide.
+    async fn after_questions(
+        &self,
+        client: &ClientContext,
+        mut answer: Result<CompletedCall, CallError>,
+        (elicitation, connection): (&Elicitation<'_>, &Elicitation<'_>),
+    ) -> Answer {
+        for _ in 0..MAX_QUESTIONS {
+            let Err(error) = &answer else { break };
+            // Boxed, because few calls need it.
+            let asked = match error.code {
+                ErrorCode::ApprovalRequired => Box::pin(self.ask_client(client, error, elicitation)).await,
+                ErrorCode::CredentialRequired => {
+                    Box::pin(self.ask_to_connect(client, error, connection)).await
+                }
+                _ => break,
+            };
+            match asked {
+                ElicitationOutcome::Unanswered => break,
+                ElicitationOutcome::InputRequired(result) => return Answer::InputRequired(result),
+                ElicitationOutcome::Ended(ended) => answer = ended,
+            }
+        }
+        Answer::Ended(answer)
+    }
+
     /// Returns the whole value where it is stored apart and needed.
     async fn whole_value(
         &self,

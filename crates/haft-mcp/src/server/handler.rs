@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use haft_runtime::pipeline::Pipeline;
 use haft_runtime::registry::{Entry, Registry, Snapshot, ToolOffer};
@@ -60,6 +61,9 @@ pub struct Settings {
     pub compact_above_tokens: usize,
     /// Where the person at a client decides about its calls; `None` asks nobody.
     pub approvals: Option<Arc<dyn ApprovalDesk>>,
+    /// How long a call waits for an account before a client without a session is asked again; below the time after which
+    /// clients give up.
+    pub connect_wait: Duration,
     /// Reads the packages of toolsets, for prompts and resources; `None` serves none.
     pub packages: Option<Arc<dyn PackageSource>>,
     /// Handles requests that haft does not.
@@ -74,6 +78,7 @@ impl Default for Settings {
             compact_above: 100,
             compact_above_tokens: 32_000,
             approvals: None,
+            connect_wait: Duration::from_secs(50),
             packages: None,
             extension: None,
             stopping: CancellationToken::new(),

@@ -142,7 +142,7 @@ pub(super) async fn connected(
     scope: Option<String>,
 ) -> Result<(), ServiceError> {
     app.store().accounts().connected(account, kind, scope).await?;
-    app.mcp_clients().close_person(&account.tenant, account.actor);
+    app.mcp_clients().account_connected(account).await;
     app.store().approvals().account_connected(account.clone()).await?;
     Ok(())
 }

@@ -246,6 +246,12 @@ pub async fn update(
     app.reload_access().await?;
     if is_ended {
         cancel_runs(app, runs, &tenant, id).await?;
+        let everywhere =
+            if status == Some(ActorStatus::Disabled) { app.access().tenants() } else { Vec::new() };
+        let tenants = everywhere.iter().map(|tenant| &tenant.id).filter(|id| **id != tenant);
+        for tenant in std::iter::once(&tenant).chain(tenants) {
+            app.store().approvals().requester_lost(tenant.clone(), id).await?;
+        }
     }
     let member = Directory::load(app).await?.find(app, &tenant, kind, &id.to_string())?;
     let action = match (is_ended, status.is_some() || is_suspended.is_some()) {
@@ -272,6 +278,7 @@ pub async fn remove(
     cancel_runs(app, runs, &member.tenant, id).await?;
     app.store().access().delete_membership(id, member.tenant.clone()).await?;
     app.reload_access().await?;
+    app.store().approvals().requester_lost(member.tenant.clone(), id).await?;
     audit::note(identity, &format!("{}.delete", member.actor.kind.as_str()), &member.actor.name);
     Ok(())
 }

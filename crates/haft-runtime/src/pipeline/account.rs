@@ -1,20 +1,26 @@
 //! Calls whose person has to connect an account first: they fail, or wait like those that need approval.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use haft_core::BoxFuture;
 use haft_core::account::{self, AccountUser};
-use haft_core::approval::{Approval, ApprovalCause};
+use haft_core::approval::{Approval, ApprovalCause, NextWait};
 use haft_core::call::{CallRecord, CallStatus};
+use haft_core::id::{ApprovalId, CallId};
+use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::{BoxFuture, Timestamp, hash};
 use serde_json::{Value, json};
 
-use super::checks::awaiting_approval;
-use super::{CheckedCall, Pipeline};
+use super::approved::content_digest;
+use super::call::CallDraft;
+use super::checks::{awaiting_approval, not_recorded};
+use super::{CheckedCall, ClaimedCall, CompletedCall, Pipeline};
 
 impl Pipeline {
     /// Checks that the person of a call has the accounts that it needs. One that waits is stored like one that needs
-    /// approval, and runs when the account is connected. One that needs approval, too, does not wait for both.
+    /// approval, and goes on when the account is connected. Whether it needs approval, too, is asked then: nobody approves
+    /// what cannot run.
     ///
     /// Boxed, because few calls need it, and nested calls share the stack of a thread.
     pub(super) fn check_account(
@@ -27,7 +33,7 @@ impl Pipeline {
             let Some(error) = plan.prepared.missing_account(&checked.draft.context).await else {
                 return Ok(checked);
             };
-            let may_wait = waits && self.waiting.is_some() && checked.needs_approval.is_none();
+            let may_wait = waits && self.waiting.is_some();
             match provider(&error).filter(|_| may_wait) {
                 Some(provider) => {
                     checked.needs_approval = Some(ApprovalCause::Account(provider));
@@ -36,6 +42,135 @@ impl Pipeline {
                 None => Err(self.reject(checked, error).await),
             }
         })
+    }
+
+    /// Returns what a call from the queue, which waited for an account, waits for next: another account, or an approval
+    /// that is not remembered.
+    pub(super) async fn next_wait(&self, checked: &CheckedCall) -> Result<Option<ApprovalCause>, CallError> {
+        let missing = match checked.plan.needs_account {
+            true => checked.plan.prepared.missing_account(&checked.draft.context).await,
+            false => None,
+        };
+        if let Some(error) = missing {
+            return provider(&error).map(|provider| Some(ApprovalCause::Account(provider))).ok_or(error);
+        }
+        let Some(cause) = &checked.needs_approval else { return Ok(None) };
+        let granted = self.granted(checked, cause.clone()).await?;
+        Ok(granted.is_none().then(|| cause.clone()))
+    }
+
+    /// Lets a call from the queue wait again. What an approver decides about is the call as it would run now.
+    pub(super) async fn wait_again(
+        &self,
+        mut record: CallRecord,
+        checked: &CheckedCall,
+        cause: ApprovalCause,
+    ) -> Result<ClaimedCall, CallError> {
+        let approval = record.decision.as_ref().and_then(|decision| decision.approval_id);
+        let (Some(waiting), Some(approval)) = (&self.waiting, approval) else {
+            return self.end(record, CallError::internal("the call cannot wait again")).await;
+        };
+        let CallDraft { invocation, decision, .. } = &checked.draft;
+        let digest = content_digest(&checked.plan, &invocation.principal.tenant, invocation.mode).await;
+        let definition_hash = match digest {
+            Ok(digest) => digest,
+            Err(error) => return self.settle(record, error).await,
+        };
+        record.invocation.revision = invocation.revision;
+        record.invocation.definition_hash = Some(definition_hash.clone());
+        record.decision.clone_from(decision);
+        let note = record.decision.get_or_insert_default();
+        let expires_at = match &cause {
+            ApprovalCause::Account(provider) => {
+                note.account = Some(provider.clone());
+                None
+            }
+            _ => {
+                note.account = None;
+                let now = self.clock.now();
+                Some(now.checked_add(waiting.approval_lifetime).unwrap_or(Timestamp::MAX))
+            }
+        };
+        let revision = invocation.revision;
+        let next = NextWait { approval: ApprovalId(approval), cause, revision, definition_hash, expires_at };
+        match waiting.approvals.wait_again(record.clone(), next).await {
+            Ok(true) => Ok(ClaimedCall::Waits),
+            Ok(false) => {
+                let error = CallError::new(ErrorCode::Cancelled, "the call was cancelled before it ran");
+                self.end(record, error).await
+            }
+            Err(error) => self.settle(record, not_recorded(error)).await,
+        }
+    }
+
+    /// Waits until a call that waits for an account has ended; `None` at the deadline. If it then waits for something else,
+    /// that is the error.
+    pub async fn wait_for_account(
+        &self,
+        tenant: &TenantId,
+        id: CallId,
+        provider: &str,
+        deadline: Instant,
+    ) -> Result<Option<CompletedCall>, CallError> {
+        let waits_for_it = |record: &CallRecord| {
+            let account = record.decision.as_ref().and_then(|decision| decision.account.as_deref());
+            account == Some(provider)
+        };
+        let goes_on = |record: &CallRecord| {
+            record.status.is_final()
+                || (record.status == CallStatus::AwaitingApproval && !waits_for_it(record))
+        };
+        let Some(record) = self.wait_until(tenant, id, deadline, goes_on).await? else { return Ok(None) };
+        match self.still_awaiting(&record) {
+            Some(error) => Err(error),
+            None => Ok(Some(CompletedCall::uncounted(record, false))),
+        }
+    }
+
+    /// Returns what a call waits for now, if it waits for an account or for approval.
+    pub async fn current_wait(&self, tenant: &TenantId, id: CallId) -> Result<Option<CallError>, CallError> {
+        let Some(ledger) = &self.ledger else { return Ok(None) };
+        let record = ledger.call(tenant, id).await.map_err(not_recorded)?;
+        Ok(record.and_then(|record| self.still_awaiting(&record)))
+    }
+
+    /// Cancels a call that waits for an account which its person does not want to connect.
+    pub async fn cancel_waiting(&self, tenant: &TenantId, id: CallId) -> Result<(), CallError> {
+        let Some(waiting) = &self.waiting else { return Ok(()) };
+        waiting.queue.cancel(tenant, id).await.map(drop).map_err(not_recorded)
+    }
+
+    /// Returns the call that waited for an account, if the request is the same call again.
+    pub(super) async fn resumed(
+        &self,
+        checked: &CheckedCall,
+        approval: ApprovalId,
+    ) -> Result<Option<CompletedCall>, CallError> {
+        let Some(waiting) = &self.waiting else { return Ok(None) };
+        let invocation = &checked.draft.invocation;
+        let found = waiting.approvals.with_call(invocation.tenant(), approval).await.map_err(not_recorded)?;
+        let Some((earlier, record)) = found else { return Ok(None) };
+        let is_same = earlier.requested_by.id() == invocation.principal.id()
+            && earlier.tool_id == invocation.tool_id
+            && earlier.args_digest == hash::of_args(&invocation.args);
+        if !is_same {
+            return Ok(None);
+        }
+        if let Some(error) = self.still_awaiting(&record) {
+            return Err(error);
+        }
+        let deadline = checked.draft.context.deadline;
+        let ended = match record.status.is_final() {
+            true => Some(Arc::new(record)),
+            false => self.wait_until(&earlier.requested_by.tenant, earlier.call_id, deadline, pauses).await?,
+        };
+        let ended = ended.ok_or_else(|| {
+            CallError::new(ErrorCode::Timeout, "the call is still running; ask again later")
+        })?;
+        match self.still_awaiting(&ended) {
+            Some(error) => Err(error),
+            None => Ok(Some(CompletedCall::uncounted(ended, true))),
+        }
     }
 
     /// Returns the error of a call that waits for approval or for an account.
@@ -76,6 +211,11 @@ impl Pipeline {
             None => account::account_required(user, provider, &account::connect_path(provider)),
         }
     }
+}
+
+/// Returns whether a call has ended or waits.
+fn pauses(record: &CallRecord) -> bool {
+    record.status.is_final() || record.status == CallStatus::AwaitingApproval
 }
 
 /// Returns the provider of an error, if its person can connect an account there.

@@ -27,6 +27,8 @@ pub(crate) enum ClaimedCall {
     Ended(Arc<CallRecord>),
     /// A limit was reached: it goes back to the queue.
     PutBack(Box<CallRecord>, Timestamp),
+    /// It waits again, for another account or for an approval.
+    Waits,
 }
 
 /// What a claimed call is checked with.
@@ -40,6 +42,10 @@ struct ClaimSource {
 fn was_approved(record: &CallRecord) -> bool {
     let decision = record.decision.as_ref();
     decision.is_some_and(|decision| decision.approval_id.is_some() && decision.account.is_none())
+}
+
+fn waited_for_account(record: &CallRecord) -> bool {
+    record.decision.as_ref().is_some_and(|decision| decision.account.is_some())
 }
 
 impl Pipeline {
@@ -82,18 +88,8 @@ impl Pipeline {
         if was_approved && let Err(error) = self.check_unchanged(&checked).await {
             return self.settle(record, error).await;
         }
-        if let Some(cause) = checked.needs_approval.take() {
-            // It was queued under a remembered approval, which may have been revoked since.
-            match self.granted(&checked, cause.clone()).await {
-                Ok(Some(by)) => checked.draft.decision.get_or_insert_default().decided_by = Some(by),
-                Ok(None) => {
-                    let reason = cause.reason(checked.plan.spec.name.as_str());
-                    let message =
-                        format!("the call needs approval and none was requested: {reason}; call again");
-                    return self.end(record, CallError::new(ErrorCode::ApprovalRequired, message)).await;
-                }
-                Err(error) => return self.settle(record, error).await,
-            }
+        if let Some(claimed) = Box::pin(self.not_ready(&record, &mut checked)).await? {
+            return Ok(claimed);
         }
         let mut call = match self.try_admit(checked).await {
             Ok(call) => call,
@@ -130,6 +126,36 @@ impl Pipeline {
         }
         listed.finish(&completed.record);
         Ok(ClaimedCall::Ended(completed.record))
+    }
+
+    /// Returns what becomes of a claimed call that has to wait again or may not run any more; `None` if it may run.
+    async fn not_ready(
+        &self,
+        record: &CallRecord,
+        checked: &mut CheckedCall,
+    ) -> Result<Option<ClaimedCall>, CallError> {
+        if waited_for_account(record) {
+            match self.next_wait(checked).await {
+                Ok(None) => {}
+                Ok(Some(cause)) => return self.wait_again(record.clone(), checked, cause).await.map(Some),
+                Err(error) => return self.settle(record.clone(), error).await.map(Some),
+            }
+        }
+        let Some(cause) = checked.needs_approval.take() else { return Ok(None) };
+        // It was queued under a remembered approval, which may have been revoked since.
+        match self.granted(checked, cause.clone()).await {
+            Ok(Some(by)) => {
+                checked.draft.decision.get_or_insert_default().decided_by = Some(by);
+                Ok(None)
+            }
+            Ok(None) => {
+                let reason = cause.reason(checked.plan.spec.name.as_str());
+                let message = format!("the call needs approval and none was requested: {reason}; call again");
+                let error = CallError::new(ErrorCode::ApprovalRequired, message);
+                self.end(record.clone(), error).await.map(Some)
+            }
+            Err(error) => self.settle(record.clone(), error).await.map(Some),
+        }
     }
 
     /// Returns whether this node may not have loaded the token or the tool of a call yet.
@@ -196,7 +222,11 @@ impl Pipeline {
     }
 
     /// Ends a claimed call that cannot run.
-    async fn end(&self, mut record: CallRecord, error: CallError) -> Result<ClaimedCall, CallError> {
+    pub(super) async fn end(
+        &self,
+        mut record: CallRecord,
+        error: CallError,
+    ) -> Result<ClaimedCall, CallError> {
         record.finish(Err(error), self.clock.now(), 0.0);
         let record = Arc::new(record);
         self.record(Arc::clone(&record)).await.map_err(super::not_recorded)?;
@@ -208,7 +238,11 @@ impl Pipeline {
 
     /// Requeues a call while the store is unavailable or the server starts or stops. Any other error would come back, and
     /// ends it.
-    async fn settle(&self, record: CallRecord, error: CallError) -> Result<ClaimedCall, CallError> {
+    pub(super) async fn settle(
+        &self,
+        record: CallRecord,
+        error: CallError,
+    ) -> Result<ClaimedCall, CallError> {
         match error.code {
             ErrorCode::StoreUnavailable | ErrorCode::Cancelled => Ok(self.requeue(record, error.retry_after)),
             _ => self.end(record, error).await,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::executor::EventSink;
-use haft_core::id::WebhookId;
+use haft_core::id::{ApprovalId, WebhookId};
 use haft_core::invocation::Lineage;
 pub use haft_core::principal::Principal;
 use haft_core::reference::ToolRef;
@@ -55,6 +55,8 @@ pub struct Request {
     pub is_test: bool,
     /// Whether the call is stored and waits if its person has to connect an account first. Otherwise it fails.
     pub waits_for_account: bool,
+    /// The wait for an account that the request answers: it is the same call again, which may have run meanwhile.
+    pub resumes: Option<ApprovalId>,
     /// The context of the call: chat, workspace, session.
     pub options: Option<Box<CallOptions>>,
 }
@@ -74,6 +76,7 @@ impl Request {
             cancel: None,
             is_test: false,
             waits_for_account: false,
+            resumes: None,
             options: None,
         }
     }

@@ -120,6 +120,17 @@ impl Pipeline {
         id: CallId,
         deadline: Instant,
     ) -> Result<Option<Arc<CallRecord>>, CallError> {
+        self.wait_until(tenant, id, deadline, |record| record.status.is_final()).await
+    }
+
+    /// Waits until a call has ended, or its record has what is asked for; `None` at the deadline.
+    pub(super) async fn wait_until(
+        &self,
+        tenant: &TenantId,
+        id: CallId,
+        deadline: Instant,
+        is_over: impl Fn(&CallRecord) -> bool + Send,
+    ) -> Result<Option<Arc<CallRecord>>, CallError> {
         let Some(ledger) = &self.ledger else { return Ok(None) };
         let mut polls = 0;
         loop {
@@ -129,7 +140,7 @@ impl Pipeline {
             }
             match ledger.call(tenant, id).await.map_err(not_recorded)? {
                 None => return Ok(None),
-                Some(record) if record.status.is_final() => return Ok(Some(Arc::new(record))),
+                Some(record) if is_over(&record) => return Ok(Some(Arc::new(record))),
                 Some(_) if clock::now() >= deadline => return Ok(None),
                 Some(_) => {}
             }

@@ -301,7 +301,8 @@ async fn decided(
             approvals::collect(app, &record).await;
             Ok(CompletedCall::uncounted(record, false))
         }
-        None => Err(error.into()),
+        // It may wait for something else than at first.
+        None => Err(app.pipeline().current_wait(&identity.tenant, id).await?.unwrap_or(error).into()),
     }
 }
 

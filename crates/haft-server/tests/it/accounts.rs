@@ -19,8 +19,8 @@ use crate::tenants::with;
 
 /// An authorization server, an MCP server and an API, which know people by their tokens.
 #[derive(Default)]
-struct World {
-    base: String,
+pub(crate) struct World {
+    pub(crate) base: String,
     /// Who agreed, by code.
     codes: HashMap<String, String>,
     /// Whose token it is.
@@ -28,10 +28,12 @@ struct World {
     /// The lifetime of new tokens.
     expires_in: Option<u64>,
     refuses_refresh: bool,
+    /// Whose data was read, in turn.
+    pub(crate) read: Vec<String>,
     requests: u32,
 }
 
-type Shared = Arc<Mutex<World>>;
+pub(crate) type Shared = Arc<Mutex<World>>;
 type Pairs = HashMap<String, String>;
 
 impl World {
@@ -80,8 +82,12 @@ async fn mcp(State(world): State<Shared>, headers: HeaderMap, Json(body): Json<V
 }
 
 async fn api(State(world): State<Shared>, headers: HeaderMap) -> Response {
-    match world.lock().unwrap().person(&headers) {
-        Some(person) => Json(json!({"data_of": person})).into_response(),
+    let mut world = world.lock().unwrap();
+    match world.person(&headers) {
+        Some(person) => {
+            world.read.push(person.clone());
+            Json(json!({"data_of": person})).into_response()
+        }
         None => StatusCode::UNAUTHORIZED.into_response(),
     }
 }
@@ -137,7 +143,7 @@ async fn token(State(world): State<Shared>, form: String) -> Response {
     }
 }
 
-async fn world() -> (Upstream, Shared) {
+pub(crate) async fn world() -> (Upstream, Shared) {
     let shared = Shared::default();
     let router = Router::new()
         .route("/mcp", routing::post(mcp))
@@ -153,13 +159,34 @@ async fn world() -> (Upstream, Shared) {
     (upstream, shared)
 }
 
-async fn invite(server: &Server, name: &str) -> Person {
+pub(crate) async fn invite(server: &Server, name: &str) -> Person {
     let body = json!({"name": name, "email": format!("{name}@example.com"), "role": "caller"});
     Person::invite(server, body).await
 }
 
+/// Creates a provider of API keys, and a tool that needs an account there.
+pub(crate) async fn data_tool(server: &Server, upstream: &Upstream, change: Value) {
+    let (status, answer) = server.put("/api/account-providers/files", json!({})).await;
+    assert_eq!(status, 200, "{answer}");
+    let mut tool = json!({
+        "name": "data", "description": "Reads data", "input_schema": {"type": "object"},
+        "implementation": {"type": "http", "method": "GET", "url": upstream.url("/api"),
+            "headers": {"authorization": "Bearer ${account:files}"}},
+    });
+    let fields = change.as_object().unwrap().clone();
+    tool.as_object_mut().unwrap().extend(fields);
+    server.create(tool).await;
+}
+
+/// Connects an account with an API key.
+pub(crate) async fn put_key(person: &Person, server: &Server, provider: &str, key: &str) {
+    let path = format!("/api/accounts/{provider}");
+    let (status, answer) = person.send(server, Method::PUT, &path, json!({"api_key": key})).await;
+    assert_eq!(status, 200, "{answer}");
+}
+
 /// Begins a login, and agrees to it as somebody; returns the callback.
-async fn agree(person: &Person, server: &Server, provider: &str, name: &str) -> String {
+pub(crate) async fn agree(person: &Person, server: &Server, provider: &str, name: &str) -> String {
     let path = format!("/api/accounts/{provider}/connect");
     let (status, answer) = person.send(server, Method::POST, &path, Value::Null).await;
     assert_eq!(status, 200, "{answer}");
@@ -169,35 +196,35 @@ async fn agree(person: &Person, server: &Server, provider: &str, name: &str) -> 
     format!("{}?{}", to.path(), to.query().unwrap())
 }
 
-async fn visit(person: &Person, server: &Server, path: &str) -> (u16, String) {
+pub(crate) async fn visit(person: &Person, server: &Server, path: &str) -> (u16, String) {
     let response = browser().get(server.url(path)).header("cookie", &person.cookie).send().await.unwrap();
     (response.status().as_u16(), response.text().await.unwrap())
 }
 
-async fn connect(person: &Person, server: &Server, provider: &str, name: &str) {
+pub(crate) async fn connect(person: &Person, server: &Server, provider: &str, name: &str) {
     let callback = agree(person, server, provider, name).await;
     let (status, page) = visit(person, server, &callback).await;
     assert_eq!(status, 303, "{page}");
 }
 
-async fn invoke(person: &Person, server: &Server, tool: &str) -> (u16, Value) {
+pub(crate) async fn invoke(person: &Person, server: &Server, tool: &str) -> (u16, Value) {
     let path = format!("/api/tools/{tool}/invoke");
     person.send(server, Method::POST, &path, json!({"args": {}})).await
 }
 
 /// Waits until the tools of the server are known.
-async fn listed(person: &Person, server: &Server) {
+pub(crate) async fn listed(person: &Person, server: &Server) {
     poll(async || (invoke(person, server, "mail:inbox").await.0 != 404).then_some(())).await;
 }
 
-async fn add_server(server: &Server, upstream: &Upstream, credentials: &str) {
+pub(crate) async fn add_server(server: &Server, upstream: &Upstream, credentials: &str) {
     let body = json!({"id": "mail", "url": upstream.url("/mcp"), "credentials": credentials});
     let (status, answer) = server.post("/api/mcp-servers", body).await;
     assert_eq!(status, 201, "{answer}");
 }
 
 /// Makes the tools of the server known with a login of an admin, which nobody else uses.
-async fn share_list(server: &Server, upstream: &Upstream) {
+pub(crate) async fn share_list(server: &Server, upstream: &Upstream) {
     let (_, answer) = server.post("/api/mcp-servers/mail/login", json!({})).await;
     let url = format!("{}&as=admin", answer["data"]["authorization_url"].as_str().unwrap());
     let page = reqwest::Client::builder().no_proxy().build().unwrap().get(url).send().await.unwrap();
@@ -289,7 +316,7 @@ async fn each_person_sees_only_their_own_data() {
 }
 
 /// What every request of the stateless protocol carries.
-fn meta() -> Value {
+pub(crate) fn meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -297,7 +324,7 @@ fn meta() -> Value {
     })
 }
 
-async fn mcp_call(server: &Server, token: &str, body: Value) -> Value {
+pub(crate) async fn mcp_call(server: &Server, token: &str, body: Value) -> Value {
     let request = server
         .bare(Method::POST, "/mcp")
         .bearer_auth(token)

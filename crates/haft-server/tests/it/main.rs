@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may fail loudly")]
 
 mod access;
+mod account_elicitation;
+mod account_waits;
 mod accounts;
 mod admission;
 mod agent_calls;
@@ -58,6 +60,7 @@ mod pairs;
 mod people;
 mod policy;
 mod postgres;
+mod real_accounts;
 mod real_issuer;
 mod registry_import;
 mod resources;

@@ -18,12 +18,21 @@ impl Person {
     pub(crate) async fn invite(server: &Server, body: Value) -> Self {
         let (status, answer) = server.post("/api/people", body).await;
         assert_eq!(status, 201, "{answer}");
-        let id = answer["data"]["id"].as_str().unwrap().to_owned();
-        let url = answer["data"]["invitation"]["url"].as_str().unwrap();
-        let code = url.split_once("?invitation=").unwrap().1;
+        Self::open(server, &answer["data"]["id"], &answer["data"]["invitation"]["url"]).await
+    }
+
+    /// Logs a person in with a new link.
+    pub(crate) async fn log_in(server: &Server, id: &str) -> Self {
+        let (status, link) = server.post(&format!("/api/people/{id}/invitation"), Value::Null).await;
+        assert_eq!(status, 201, "{link}");
+        Self::open(server, &json!(id), &link["data"]["url"]).await
+    }
+
+    async fn open(server: &Server, id: &Value, url: &Value) -> Self {
+        let code = url.as_str().unwrap().split_once("?invitation=").unwrap().1;
         let response = submit(server, &format!("code={code}")).await;
         assert_eq!(response.status(), 303);
-        Self { id, cookie: cookie(&response) }
+        Self { id: id.as_str().unwrap().to_owned(), cookie: cookie(&response) }
     }
 
     /// Sends a request in the session.

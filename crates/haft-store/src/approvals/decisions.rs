@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use haft_core::approval::{
-    Approval, ApprovalAnswer, ApprovalCause, ApprovalStatus, Approvals, GrantQuery, Remember, RememberScope,
+    Approval, ApprovalAnswer, ApprovalCause, ApprovalStatus, Approvals, GrantQuery, NextWait, Remember,
+    RememberScope,
 };
 use haft_core::call::{CallDecision, CallRecord, CallStatus};
 use haft_core::catalog::StoreError;
 use haft_core::id::ApprovalId;
+use haft_core::ledger::Ledger as _;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::principal::Principal;
@@ -98,6 +100,24 @@ impl Approvals for StoredApprovals {
         Box::pin(async move {
             let mut connection = self.db.engine.pool.acquire().await.map_err(failed_to(READ))?;
             grant(&mut connection, &query).await.map_err(failed_to(READ))
+        })
+    }
+
+    fn wait_again(&self, call: CallRecord, next: NextWait) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let this = self.clone();
+        let work = async move { this.store_next_wait(call, next).await };
+        Box::pin(async move { self.db.complete(work).await })
+    }
+
+    fn with_call<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        id: ApprovalId,
+    ) -> BoxFuture<'a, Result<Option<(Approval, CallRecord)>, StoreError>> {
+        Box::pin(async move {
+            let Some(approval) = self.get(tenant, id).await? else { return Ok(None) };
+            let call = self.calls.call(tenant, approval.call_id).await?;
+            Ok(call.map(|call| (approval, call)))
         })
     }
 }
@@ -418,7 +438,7 @@ fn expire(approval: &mut Approval, call: &mut CallRecord, why: &str, now: haft_c
 }
 
 /// Returns what makes two calls of one caller the same.
-fn subject(approval: &Approval) -> String {
+pub(super) fn subject(approval: &Approval) -> String {
     let Approval { tool_id, definition_hash, args_digest, .. } = approval;
     hash::of_bytes(format!("{tool_id} {definition_hash} {args_digest}").as_bytes())
 }

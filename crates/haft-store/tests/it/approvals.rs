@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use haft_core::Clock as _;
 use haft_core::approval::{
-    Approval, ApprovalAnswer, ApprovalCause, ApprovalStatus, Approvals as _, Remember, RememberScope,
+    Approval, ApprovalAnswer, ApprovalCause, ApprovalStatus, Approvals as _, NextWait, Remember,
+    RememberScope,
 };
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::catalog::StoreError;
@@ -26,6 +27,7 @@ on_both![
     undecided_approvals_expire,
     a_cancelled_call_needs_no_decision,
     approvals_survive_a_restart_and_are_listed,
+    a_claimed_call_waits_again,
 ];
 
 fn requested(harness: &Harness, caller: &str, args: Value) -> (CallRecord, Approval) {
@@ -244,4 +246,36 @@ async fn approvals_survive_a_restart_and_are_listed(mut harness: Harness) {
     let acme = haft_core::name::TenantId::new("acme").unwrap();
     assert_eq!(list(ApprovalQuery { tenant: acme, ..query() }).await, (vec![], 0));
     assert_eq!(claimed(&harness).await.len(), 1, "what was approved runs after the restart");
+}
+
+async fn a_claimed_call_waits_again(harness: Harness) {
+    let approval = waiting(&harness, "agent", json!({})).await;
+    decide(&harness, approval.id, approve()).await.unwrap();
+    let call = claimed(&harness).await.remove(0);
+    let later = harness.clock.now() + jiff::SignedDuration::from_hours(48);
+    let next = || NextWait {
+        approval: approval.id,
+        cause: ApprovalCause::Rule("second".to_owned()),
+        revision: 2,
+        definition_hash: "other".to_owned(),
+        expires_at: Some(later),
+    };
+    let approvals = harness.store.approvals();
+    assert!(approvals.wait_again(call.clone(), next()).await.unwrap());
+    assert_eq!(claimed(&harness).await, [], "it waits");
+    let tenant = &approval.requested_by.tenant;
+    let (waits, stored) = approvals.with_call(tenant, approval.id).await.unwrap().unwrap();
+    assert_eq!((waits.status, stored.status), (ApprovalStatus::Waiting, CallStatus::AwaitingApproval));
+    assert_eq!((waits.cause, waits.revision, waits.expires_at), (next().cause, 2, later));
+    let lost = approvals.wait_again(call, next()).await;
+    assert!(matches!(lost, Err(StoreError::ClaimLost)), "{lost:?}");
+
+    // A cancelled one does not wait, and stays with the node that claimed it.
+    decide(&harness, approval.id, approve()).await.unwrap();
+    let call = claimed(&harness).await.remove(0);
+    let cancelled = harness.store.calls().cancel(tenant, call.id()).await.unwrap();
+    assert_eq!(cancelled, Some(Cancellation::Requested));
+    assert!(!approvals.wait_again(call, next()).await.unwrap());
+    let (decided, _) = approvals.with_call(tenant, approval.id).await.unwrap().unwrap();
+    assert_eq!(decided.status, ApprovalStatus::Approved);
 }
