@@ -30,8 +30,10 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    pub(super) fn of_tool(tool: &ListedTool) -> Self {
-        let mut reader = Reader { fields: Self::default(), total: 0 };
+    /// Reads the texts of a tool; `budget` is the number of bytes that may still be scanned.
+    pub(super) fn of_tool(tool: &ListedTool, budget: &mut usize) -> Self {
+        let mut reader = Reader { fields: Self::default(), remaining: MAX_TOTAL.min(*budget) };
+        let available = reader.remaining;
         reader.add("name", &tool.name.replace(['_', '-', '.'], " "));
         if let Some(title) = &tool.title {
             reader.add("title", title);
@@ -41,28 +43,30 @@ impl Fields {
         if let Some(schema) = &tool.output_schema {
             reader.schema("output_schema", schema, 0);
         }
+        *budget -= available - reader.remaining;
         reader.fields
     }
 }
 
 struct Reader {
     fields: Fields,
-    total: usize,
+    remaining: usize,
 }
 
 impl Reader {
     fn add(&mut self, path: &str, text: &str) {
         let value: String = text.chars().take(MAX_TEXT).collect();
-        self.total = self.total.saturating_add(value.len());
-        if self.total > MAX_TOTAL || self.fields.texts.len() >= MAX_TEXTS {
+        let remaining = self.remaining.checked_sub(value.len());
+        let Some(remaining) = remaining.filter(|_| self.fields.texts.len() < MAX_TEXTS) else {
             self.fields.incomplete = true;
             return;
-        }
+        };
+        self.remaining = remaining;
         if value.len() < text.len() {
             self.fields.incomplete = true;
         }
         // Words without a space (types, formats, references) cannot hide an instruction that ASCII would show.
-        if value.is_ascii() && value.len() < 16 && !value.contains([' ', '<', '[']) {
+        if value.len() < 16 && value.bytes().all(|byte| byte.is_ascii_graphic()) && !value.contains(['<', '[']) {
             return;
         }
         self.fields.texts.push(Text { path: path.to_owned(), value });

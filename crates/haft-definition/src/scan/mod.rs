@@ -22,23 +22,26 @@ use names::Others;
 
 /// The maximum length of an excerpt, in characters.
 const MAX_EXCERPT: usize = 160;
+/// The maximum number of bytes that are scanned per server.
+const MAX_SERVER: usize = 8 << 20;
 
 /// Scans the tools of one server.
 #[derive(Debug)]
 pub struct Scanner {
     others: Others,
+    budget: usize,
 }
 
 impl Scanner {
     /// Creates a scanner of these tools. `others` are the names of the other tools of the tenant.
     pub fn new<'a>(listed: &[ListedTool], others: impl IntoIterator<Item = &'a str>) -> Self {
-        Self { others: Others::new(listed, others) }
+        Self { others: Others::new(listed, others), budget: MAX_SERVER }
     }
 
     /// Returns the findings about a tool, hard ones first; at most one per rule.
-    pub fn tool(&self, tool: &ListedTool) -> Vec<Finding> {
+    pub fn tool(&mut self, tool: &ListedTool) -> Vec<Finding> {
         let mut report = Report::new(&tool.name);
-        let Fields { texts, arguments, incomplete } = Fields::of_tool(tool);
+        let Fields { texts, arguments, incomplete } = Fields::of_tool(tool, &mut self.budget);
         if incomplete {
             let message = "the definition is too large to be scanned completely";
             report.add("scan.incomplete", Severity::Hard, "", &tool.name, message);
