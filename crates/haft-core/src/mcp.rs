@@ -78,7 +78,6 @@ pub struct McpServer {
     pub review_new_tools: Option<bool>,
     /// When somebody last reviewed its tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(read_only))]
     pub reviewed_at: Option<Timestamp>,
     /// The call policy of its tools.
     #[serde(default)]
