@@ -94,7 +94,9 @@ impl McpServerStore for StoredServers {
                 scans.lock().unwrap_or_else(PoisonError::into_inner).insert(key, scan);
                 imported
             });
-            let imported = scan.await.map_err(|error| StoreError::unavailable("scan the tools of an MCP server", error))?;
+            let imported = scan
+                .await
+                .map_err(|error| StoreError::unavailable("scan the tools of an MCP server", error))?;
             self.store.catalog().set_mcp_tools(server.clone(), imported.tools).await?;
             Ok(imported.refused.iter().map(|(tool, problem)| format!("{tool}: {problem}")).collect())
         })

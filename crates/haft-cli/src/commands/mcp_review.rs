@@ -116,13 +116,14 @@ pub(super) async fn scan(id: &str, context: &Context) -> Result<(), CliError> {
 
 /// Scans the tools of a file: a list of tools, or the result of `tools/list`.
 pub(super) fn scan_file(file: &Path, context: &Context) -> Result<(), CliError> {
-    let invalid = |reason: String| {
-        CliError::usage(format!("`{}` contains no list of tools: {reason}", file.display()))
-    };
+    let invalid =
+        |reason: String| CliError::usage(format!("`{}` contains no list of tools: {reason}", file.display()));
     let document: Value =
         serde_json::from_str(&input::read_text(file)?).map_err(|error| invalid(error.to_string()))?;
     let listed = document.get("tools").unwrap_or(&document);
-    let listed = listed.as_array().ok_or_else(|| invalid("expected an array, or an object with `tools`".to_owned()))?;
+    let listed = listed
+        .as_array()
+        .ok_or_else(|| invalid("expected an array, or an object with `tools`".to_owned()))?;
     let tools: Vec<ListedTool> = listed.iter().map(read_tool).collect();
     let mut scanner = Scanner::new(&tools, []);
     let mut findings = Vec::new();

@@ -66,7 +66,10 @@ impl Reader {
             self.fields.incomplete = true;
         }
         // Words without a space (types, formats, references) cannot hide an instruction that ASCII would show.
-        if value.len() < 16 && value.bytes().all(|byte| byte.is_ascii_graphic()) && !value.contains(['<', '[']) {
+        if value.len() < 16
+            && value.bytes().all(|byte| byte.is_ascii_graphic())
+            && !value.contains(['<', '['])
+        {
             return;
         }
         self.fields.texts.push(Text { path: path.to_owned(), value });
@@ -90,7 +93,9 @@ impl Reader {
                     let inner = if is_properties { path.to_owned() } else { format!("{path}.{key}") };
                     if is_properties && key == "properties" && path.starts_with("input_schema") {
                         let names = value.as_object().into_iter().flat_map(|names| names.keys());
-                        self.fields.arguments.extend(names.map(|name| (format!("{path}.{name}"), name.clone())));
+                        self.fields
+                            .arguments
+                            .extend(names.map(|name| (format!("{path}.{name}"), name.clone())));
                     }
                     if !is_properties {
                         self.add(path, &key.replace(['_', '-', '.'], " "));

@@ -27,7 +27,10 @@ pub(super) fn is_variation_selector(c: char) -> bool {
 
 /// Returns whether a character is a letter or symbol that is drawn as nothing.
 pub(super) fn is_filler(c: char) -> bool {
-    matches!(c, '\u{00ad}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
+    matches!(
+        c,
+        '\u{00ad}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}'
+    )
 }
 
 /// Returns the ASCII letter that a character looks like, or the character.

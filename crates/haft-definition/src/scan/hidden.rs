@@ -17,7 +17,13 @@ const CONTEXT: usize = 24;
 pub(super) fn scan(report: &mut Report, path: &str, text: &str) {
     if text.contains("<!--") {
         let comment: String = text.chars().skip_while(|c| *c != '<').collect();
-        report.add("hidden.comment", Severity::Soft, path, &comment, "an HTML comment, which is not shown as text");
+        report.add(
+            "hidden.comment",
+            Severity::Soft,
+            path,
+            &comment,
+            "an HTML comment, which is not shown as text",
+        );
     }
     if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) && !text.contains("  ") {
         return;
@@ -80,10 +86,18 @@ fn character(report: &mut Report, path: &str, place: &Place<'_>, c: char) {
         '\u{1b}' => add("hidden.escape", Severity::Hard, "a terminal escape sequence, which can hide text"),
         '\u{9b}' => add("hidden.escape", Severity::Hard, "a terminal control character, which can hide text"),
         '\u{202d}' | '\u{202e}' => {
-            add("hidden.bidi", Severity::Hard, "an override of the text direction, which shows text in another order");
+            add(
+                "hidden.bidi",
+                Severity::Hard,
+                "an override of the text direction, which shows text in another order",
+            );
         }
         c if is_bidi(c) && !near_right_to_left(place) => {
-            add("hidden.bidi", Severity::Soft, "a control character for the text direction without such text");
+            add(
+                "hidden.bidi",
+                Severity::Soft,
+                "a control character for the text direction without such text",
+            );
         }
         c if c.is_control() && !matches!(c, '\n' | '\t' | '\r') => {
             add("hidden.control", Severity::Soft, "a control character");
@@ -96,8 +110,7 @@ fn character(report: &mut Report, path: &str, place: &Place<'_>, c: char) {
 fn near_right_to_left(place: &Place<'_>) -> bool {
     let start = place.position.saturating_sub(CONTEXT);
     place.chars.iter().skip(start).take(2 * CONTEXT).any(|c| {
-        matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}')
-            && !is_bidi(*c)
+        matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}') && !is_bidi(*c)
     })
 }
 
@@ -132,7 +145,8 @@ fn tags(report: &mut Report, path: &str, chars: &[char]) {
             && (2..=7).contains(&length)
             && chars.get(position + length - 1) == Some(&'\u{e007f}');
         if !is_flag && is_tag(c) {
-            let decoded: String = chars.iter().skip(position).take(length).filter_map(|c| untag(*c)).collect();
+            let decoded: String =
+                chars.iter().skip(position).take(length).filter_map(|c| untag(*c)).collect();
             let message = "invisible tag characters, which carry hidden text";
             report.add("hidden.tags", Severity::Hard, path, &format!("hidden: {decoded}"), message);
         }

@@ -16,8 +16,22 @@ const ORDER_DISTANCE: usize = 80;
 
 /// Words that turn the name of another tool into an order.
 const ORDERS: [&str; 16] = [
-    "call ", "invoke ", "must ", "should ", "always ", "instead of ", "before ", "supersede", "intercept", "override",
-    "replace", "rather than ", "prior to ", "whenever ", "modifies ", "after ",
+    "call ",
+    "invoke ",
+    "must ",
+    "should ",
+    "always ",
+    "instead of ",
+    "before ",
+    "supersede",
+    "intercept",
+    "override",
+    "replace",
+    "rather than ",
+    "prior to ",
+    "whenever ",
+    "modifies ",
+    "after ",
 ];
 
 /// Names of several words. Plain words are names of tools too, such as `search`, but also words of every text.
@@ -55,11 +69,18 @@ pub(super) fn scan(report: &mut Report, others: &Others, tool: &ListedTool) {
     if has_latin && name.chars().any(is_foreign_look_alike) {
         let seems: String = name.chars().map(look_alike).collect();
         let message = "a name with letters of another script that look like Latin letters";
-        report.add("names.look_alike", Severity::Hard, "name", &format!("{name} looks like {seems}"), message);
+        report.add(
+            "names.look_alike",
+            Severity::Hard,
+            "name",
+            &format!("{name} looks like {seems}"),
+            message,
+        );
     }
     let folded = fold_name(name);
     if others.own.get(&folded).is_some_and(|count| *count > 1) {
-        let message = "another tool of this server has a name that differs only in case or in look-alike letters";
+        let message =
+            "another tool of this server has a name that differs only in case or in look-alike letters";
         report.add("names.similar", Severity::Soft, "name", name, message);
     }
     match others.others.get(&folded) {
@@ -68,7 +89,8 @@ pub(super) fn scan(report: &mut Report, others: &Others, tool: &ListedTool) {
             report.add("names.same", Severity::Soft, "name", name, message);
         }
         Some(other) => {
-            let message = "a tool of another bundle has a name that differs only in case or in look-alike letters";
+            let message =
+                "a tool of another bundle has a name that differs only in case or in look-alike letters";
             report.add("names.shadow", Severity::Hard, "name", &format!("{name} and {other}"), message);
         }
         None => {}

@@ -17,13 +17,24 @@ const NEGATION_DISTANCE: usize = 40;
 
 /// Words before an action that deny it.
 const NEGATIONS: [&str; 12] = [
-    "not ", "never ", "n't ", "cannot ", "block", "deny", "denies", "reject", "prevent", "refuse", "exclud", "without ",
+    "not ", "never ", "n't ", "cannot ", "block", "deny", "denies", "reject", "prevent", "refuse", "exclud",
+    "without ",
 ];
 
 /// Words before a quoted phrase that describe it.
 const DESCRIPTIONS: [&str; 12] = [
-    "detect", "such as", "e.g.", "for example", "block", "prevent", "scan", "flag", "phrases like", "looks for",
-    "check for", "attempts",
+    "detect",
+    "such as",
+    "e.g.",
+    "for example",
+    "block",
+    "prevent",
+    "scan",
+    "flag",
+    "phrases like",
+    "looks for",
+    "check for",
+    "attempts",
 ];
 
 /// A phrase that a rule looks for.
@@ -42,11 +53,10 @@ struct Rules {
 }
 
 static COMPILED: LazyLock<Rules> = LazyLock::new(|| {
-    let each: Vec<_> = RULES
-        .iter()
-        .filter_map(|phrase| Some((phrase, Regex::new(&expand(phrase.pattern)).ok()?)))
-        .collect();
-    let all = RegexSet::new(each.iter().map(|(_, regex)| regex.as_str())).unwrap_or_else(|_| RegexSet::empty());
+    let each: Vec<_> =
+        RULES.iter().filter_map(|phrase| Some((phrase, Regex::new(&expand(phrase.pattern)).ok()?))).collect();
+    let all =
+        RegexSet::new(each.iter().map(|(_, regex)| regex.as_str())).unwrap_or_else(|_| RegexSet::empty());
     Rules { all, each }
 });
 
@@ -131,7 +141,8 @@ fn is_negated(text: &str, position: usize) -> bool {
 /// Returns whether a phrase is quoted by a text that describes it.
 fn is_described(text: &str, position: usize) -> bool {
     let before = before(text, position, 2 * NEGATION_DISTANCE);
-    let is_quoted = before.trim_end_matches(|c: char| c.is_alphabetic() || c == ' ').ends_with(['"', '\'', '(']);
+    let is_quoted =
+        before.trim_end_matches(|c: char| c.is_alphabetic() || c == ' ').ends_with(['"', '\'', '(']);
     is_quoted && DESCRIPTIONS.iter().any(|word| before.contains(word))
 }
 

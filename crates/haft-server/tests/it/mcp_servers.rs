@@ -118,7 +118,8 @@ async fn waiting(server: &Server, count: usize) -> Value {
 #[tokio::test]
 async fn suspicious_and_new_tools_wait_for_review() {
     let server = Server::start().await;
-    let body = json!({"id": "test", "command": "python3", "args": [PROGRAM, "poison"], "accept_changes": true});
+    let body =
+        json!({"id": "test", "command": "python3", "args": [PROGRAM, "poison"], "accept_changes": true});
     let (status, answer) = server.post("/api/mcp-servers", body).await;
     assert_eq!(status, 201, "{answer}");
     connected(&server, "test").await;
@@ -141,13 +142,15 @@ async fn suspicious_and_new_tools_wait_for_review() {
     assert_eq!((status, &answer["data"]["review_new_tools"]), (200, &json!(true)), "{answer}");
     server.invoke("test:poison", json!({})).await;
     let changes = waiting(&server, 3).await;
-    let names: Vec<_> = changes.as_array().unwrap().iter().map(|change| (&change["name"], &change["new"])).collect();
+    let names: Vec<_> =
+        changes.as_array().unwrap().iter().map(|change| (&change["name"], &change["new"])).collect();
     let (echo, upper) = (json!("echo"), json!("Echo"));
     assert!(names.contains(&(&echo, &json!(false))) && names.contains(&(&upper, &json!(true))), "{changes}");
     let (_, tool) = server.get("/api/tools/test:echo").await;
     assert_eq!(tool["data"]["ready"], false, "{tool}");
     let (_, answer) = server.get("/api/mcp-servers/test/findings").await;
-    let rules: Vec<_> = answer["data"]["findings"].as_array().unwrap().iter().map(|found| &found["rule"]).collect();
+    let rules: Vec<_> =
+        answer["data"]["findings"].as_array().unwrap().iter().map(|found| &found["rule"]).collect();
     assert_eq!(rules[..2], ["instructions.override", "instructions.conceal"], "{answer}");
 
     let (status, answer) = server.post("/api/mcp-servers/test/accept", json!({"tools": ["echo"]})).await;

@@ -41,28 +41,19 @@ impl Catalog {
     }
 
     /// Returns the findings about the tools of a server, hard ones first.
-    pub async fn mcp_findings(
-        &self,
-        tenant: &TenantId,
-        id: &BundleSlug,
-    ) -> Result<Vec<Finding>, StoreError> {
+    pub async fn mcp_findings(&self, tenant: &TenantId, id: &BundleSlug) -> Result<Vec<Finding>, StoreError> {
         self.state.mcp_findings(tenant, id).await.map_err(failed_to("read the findings about an MCP server"))
     }
 
     /// Marks a server as reviewed: from now on, its new tools wait for review.
-    pub async fn review_mcp_server(
-        &self,
-        tenant: TenantId,
-        id: BundleSlug,
-    ) -> Result<McpServer, StoreError> {
+    pub async fn review_mcp_server(&self, tenant: TenantId, id: BundleSlug) -> Result<McpServer, StoreError> {
         self.run(|catalog| async move { catalog.review_mcp_server(&tenant, &id).await }).await
     }
 }
 
 /// Returns why a tool with hard findings waits for review.
 pub(super) fn fault_of(server: &BundleSlug, tool: &ToolName, findings: &[Finding]) -> String {
-    let hard: Vec<&Finding> =
-        findings.iter().filter(|finding| finding.severity == Severity::Hard).collect();
+    let hard: Vec<&Finding> = findings.iter().filter(|finding| finding.severity == Severity::Hard).collect();
     let first = hard.first().map_or("", |finding| finding.message.as_str());
     let more = match hard.len() {
         0 | 1 => String::new(),

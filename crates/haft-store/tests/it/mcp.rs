@@ -283,7 +283,10 @@ async fn new_tools_wait_if_the_setting_says_so(harness: Harness) {
         let reviewed_at = reviewed.then_some(haft_core::Timestamp::UNIX_EPOCH);
         McpServer { review_new_tools, accept_changes, reviewed_at, ..server("files") }.holds_new_tools()
     };
-    assert_eq!([held(None, false, false), held(None, false, true), held(None, true, true)], [false, true, false]);
+    assert_eq!(
+        [held(None, false, false), held(None, false, true), held(None, true, true)],
+        [false, true, false]
+    );
     assert_eq!([held(Some(true), true, false), held(Some(false), false, true)], [true, false]);
     let files = McpServer { review_new_tools: Some(true), ..server("files") };
     harness.store.catalog().put_mcp_server(files.clone()).await.unwrap();
