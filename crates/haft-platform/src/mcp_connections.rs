@@ -1,12 +1,13 @@
 //! Connections to the MCP servers whose tools are used: configured in the store, kept open while haft serves.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use haft_core::BoxFuture;
 use haft_core::catalog::StoreError;
 use haft_core::finding::Finding;
+use haft_core::hash;
 use haft_core::mcp::{ListedTool, McpServer};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::secret::SecretSource;
@@ -50,7 +51,8 @@ struct StoredServers {
 
 /// The findings of a scan by the digests of the tools.
 struct LastScan {
-    others: Vec<String>,
+    /// The digest of the names of the other tools.
+    others: String,
     findings: HashMap<String, Vec<Finding>>,
 }
 
@@ -58,10 +60,12 @@ struct LastScan {
 fn import_scanned(
     server: &McpServer,
     tools: &[ListedTool],
-    others: Vec<String>,
+    others: &[String],
     last: Option<LastScan>,
 ) -> (McpImport, LastScan) {
-    let known = last.filter(|last| last.others == others).map(|last| last.findings).unwrap_or_default();
+    let digest_of_others = hash::of_value(&others).unwrap_or_default();
+    let known =
+        last.filter(|last| last.others == digest_of_others).map(|last| last.findings).unwrap_or_default();
     let mut scanner = Scanner::new(tools, others.iter().map(String::as_str));
     let mut findings = HashMap::new();
     let imported = import(server, tools, |tool| {
@@ -70,12 +74,20 @@ fn import_scanned(
         findings.insert(digest, found.clone());
         found
     });
-    (imported, LastScan { others, findings })
+    (imported, LastScan { others: digest_of_others, findings })
 }
 
 impl McpServerStore for StoredServers {
     fn servers(&self) -> BoxFuture<'_, Result<Vec<McpServer>, StoreError>> {
-        Box::pin(self.store.catalog().mcp_servers())
+        Box::pin(async move {
+            let servers = self.store.catalog().mcp_servers().await?;
+            let keys: HashSet<_> = servers.iter().map(|server| (&server.tenant, &server.id)).collect();
+            let mut scans = self.scans.lock().unwrap_or_else(PoisonError::into_inner);
+            scans.retain(|(tenant, id), _| keys.contains(&(tenant, id)));
+            drop(scans);
+            drop(keys);
+            Ok(servers)
+        })
     }
 
     fn listed<'a>(
@@ -90,7 +102,7 @@ impl McpServerStore for StoredServers {
             // A long list takes seconds.
             let scan = tokio::task::spawn_blocking(move || {
                 let last = scans.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
-                let (imported, scan) = import_scanned(&scanned, &tools, others, last);
+                let (imported, scan) = import_scanned(&scanned, &tools, &others, last);
                 scans.lock().unwrap_or_else(PoisonError::into_inner).insert(key, scan);
                 imported
             });

@@ -88,9 +88,12 @@ pub(super) fn scan(report: &mut Report, others: &Others, tool: &ListedTool) {
             let message = "a tool of another bundle has the same name";
             report.add("names.same", Severity::Soft, "name", name, message);
         }
+        Some(other) if other.to_lowercase() == name.to_lowercase() => {
+            let message = "a tool of another bundle has a name that differs only in case";
+            report.add("names.shadow", Severity::Soft, "name", &format!("{name} and {other}"), message);
+        }
         Some(other) => {
-            let message =
-                "a tool of another bundle has a name that differs only in case or in look-alike letters";
+            let message = "a name that looks like the name of a tool of another bundle";
             report.add("names.shadow", Severity::Hard, "name", &format!("{name} and {other}"), message);
         }
         None => {}

@@ -151,7 +151,7 @@ fn names_that_shadow_others_are_found() {
     };
     check("read_file", &["write_file"], &[]);
     check("read_file", &["read_file"], &["names.same"]);
-    check("Read_File", &["read_file"], &["!names.shadow"]);
+    check("Read_File", &["read_file"], &["names.shadow"]);
     check("re\u{430}d_file", &["read_file"], &["!names.look_alike", "!names.shadow", "hidden.look_alike"]);
     check("read\u{200b}_file", &["read_file"], &["!names.hidden", "!names.shadow", "hidden.invisible"]);
     check("прочитать", &["read_file"], &[]);

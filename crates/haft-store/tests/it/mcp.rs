@@ -206,7 +206,7 @@ async fn a_suspicious_tool_waits_for_review(mut harness: Harness) {
                     `haft mcp-server changes files`, and accept it with `haft mcp-server accept files add`";
     assert_eq!(fault(&harness, "add").as_deref(), Some(expected));
     assert_eq!(fault(&harness, "read"), None);
-    let rules = vec!["instructions.conceal".to_owned(), "instructions.secret_path".to_owned()];
+    let rules = vec!["instructions.conceal".to_owned()];
     assert_eq!(waiting(&harness, &files).await, [("add".to_owned(), true, rules)]);
     let review = harness.store.catalog().mcp_servers_to_review(&files.tenant).await.unwrap();
     assert_eq!(review, std::slice::from_ref(&files.id));
@@ -223,7 +223,7 @@ async fn a_suspicious_tool_waits_for_review(mut harness: Harness) {
     lists(&harness, &files, &[listed("add", POISON), listed("read", "Reads")]).await;
     assert_eq!((fault(&harness, "add"), waiting(&harness, &files).await), (None, vec![]));
     let findings = harness.store.catalog().mcp_findings(&files.tenant, &files.id).await.unwrap();
-    assert_eq!(findings.len(), 2, "{findings:?}");
+    assert_eq!(findings.len(), 1, "{findings:?}");
 }
 
 async fn a_suspicious_change_waits_even_where_changes_are_accepted(harness: Harness) {
