@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use haft_core::finding::Finding;
 use haft_core::implementation::ToolHints;
 use haft_core::mcp::CredentialMode;
 use haft_core::mcp::{McpServer, OAuthGrant, ServerState};
@@ -31,20 +32,24 @@ pub struct McpServerList {
     pub next_page_token: Option<String>,
 }
 
-/// The changed tools of an MCP server.
+/// The new and changed tools of an MCP server.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct McpChangeList {
     pub changes: Vec<McpToolChange>,
     pub total: usize,
 }
 
-/// A tool of an MCP server that changed since it was accepted.
+/// A tool of an MCP server that is new, or that changed since it was accepted.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct McpToolChange {
     #[schema(example = "read_file")]
     pub name: String,
     /// Whether the change was rejected: the tool stays out of service until the server changes it again.
     pub rejected: bool,
+    /// Whether no definition was ever accepted; `agreed` is then the one that the server listed first.
+    pub new: bool,
+    /// What the scan found in the definition that the server lists now, hard findings first.
+    pub findings: Vec<Finding>,
     /// The accepted definition.
     pub agreed: McpToolSide,
     /// The definition that the server lists now.
@@ -72,6 +77,13 @@ pub struct McpToolHints {
     pub others: ToolHints,
 }
 
+/// What the scan found in the tools of an MCP server, hard findings first.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct McpFindingList {
+    pub findings: Vec<Finding>,
+    pub total: usize,
+}
+
 /// The names of the rejected tools.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct RejectedTools {
@@ -86,19 +98,19 @@ pub struct AcceptedTools {
     pub accepted: Vec<String>,
 }
 
-/// The changed tools to accept.
+/// The new or changed tools to accept.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub struct AcceptBody {
-    /// The names of the tools; default: all changed tools.
+    /// The names of the tools; default: all new and changed tools.
     pub tools: Option<Vec<String>>,
 }
 
-/// The changed tools to reject.
+/// The new or changed tools to reject.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub struct RejectBody {
-    /// The names of the tools; default: all changed tools.
+    /// The names of the tools; default: all new and changed tools.
     pub tools: Option<Vec<String>>,
 }
 
@@ -163,6 +175,8 @@ pub struct NewServer {
     /// Whether changed tools are accepted without review.
     #[serde(default)]
     pub accept_changes: bool,
+    /// Whether new tools wait for review; default: once somebody reviewed the server.
+    pub review_new_tools: Option<bool>,
     /// Who may call its tools: `allow`, `elevated` or `deny`.
     #[schema(value_type = Option<Policy>)]
     pub policy: Option<String>,

@@ -23,6 +23,7 @@ pub mod encode;
 pub mod exact_json;
 pub mod example;
 pub mod executor;
+pub mod finding;
 pub mod hash;
 pub mod id;
 pub mod implementation;

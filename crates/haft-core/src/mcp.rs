@@ -72,6 +72,13 @@ pub struct McpServer {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required))]
     pub accept_changes: bool,
+    /// Whether new tools wait for review. By default they do once somebody reviewed the server, unless changes are accepted
+    /// without review.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review_new_tools: Option<bool>,
+    /// When somebody last reviewed its tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviewed_at: Option<Timestamp>,
     /// The call policy of its tools.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required))]
@@ -109,6 +116,8 @@ impl McpServer {
             transport,
             enabled: true,
             accept_changes: false,
+            review_new_tools: None,
+            reviewed_at: None,
             policy: Policy::Allow,
             credentials: CredentialMode::Shared,
             prefix: String::new(),
@@ -124,6 +133,11 @@ impl McpServer {
     /// Returns how long it may take to start.
     pub fn start_timeout(&self) -> Duration {
         self.start_timeout_ms.map_or(DEFAULT_START_TIMEOUT, Duration::from_millis)
+    }
+
+    /// Returns whether new tools wait for review.
+    pub fn holds_new_tools(&self) -> bool {
+        self.review_new_tools.unwrap_or(self.reviewed_at.is_some() && !self.accept_changes)
     }
 
     /// Applies the settings of the server to the definition of one of its tools.

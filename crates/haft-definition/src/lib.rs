@@ -16,4 +16,5 @@ pub mod folder;
 pub mod mcp_import;
 pub mod pipeline;
 pub mod policy;
+pub mod scan;
 pub mod steps;

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use crate::export::distinct_name;
+use haft_core::finding::Finding;
 use haft_core::implementation::{Implementation, Mcp};
 use haft_core::mcp::{ListedTool, MAX_TOOLS, McpServer};
 use haft_core::name::ToolName;
@@ -26,6 +27,8 @@ pub struct ImportedTool {
     pub spec: ToolSpec,
     /// The digest of the listed tool.
     pub digest: String,
+    /// What a scan found in the listed tool.
+    pub findings: Vec<Finding>,
 }
 
 /// The result of importing the tools of a server.
@@ -37,8 +40,13 @@ pub struct McpImport {
     pub refused: Vec<(String, Problem)>,
 }
 
-/// Converts the tools of a server. An invalid tool does not affect the others.
-pub fn import(server: &McpServer, listed: &[ListedTool]) -> McpImport {
+/// Converts the tools of a server. An invalid tool does not affect the others. `scan` returns the findings about a valid
+/// tool.
+pub fn import(
+    server: &McpServer,
+    listed: &[ListedTool],
+    mut scan: impl FnMut(&ListedTool) -> Vec<Finding>,
+) -> McpImport {
     let mut import = McpImport::default();
     let mut seen: HashSet<&str> = HashSet::new();
     let mut names: HashSet<ToolName> = HashSet::new();
@@ -64,7 +72,7 @@ pub fn import(server: &McpServer, listed: &[ListedTool]) -> McpImport {
         match spec(server, tool, name.clone()) {
             Ok(spec) => {
                 names.insert(name);
-                import.tools.push(ImportedTool { spec, digest: tool.digest() });
+                import.tools.push(ImportedTool { spec, digest: tool.digest(), findings: scan(tool) });
             }
             Err(problem) => import.refused.push((excerpt(&tool.name, 100), problem)),
         }
@@ -158,7 +166,7 @@ mod tests {
     }
 
     fn names(prefix: &str, tools: &[ListedTool]) -> (Vec<String>, Vec<String>) {
-        let made = import(&server(prefix), tools);
+        let made = import(&server(prefix), tools, |_| Vec::new());
         let names = made.tools.iter().map(|tool| tool.spec.name.to_string()).collect();
         (names, made.refused.iter().map(|(name, problem)| format!("{name}: {problem}")).collect())
     }
@@ -195,7 +203,7 @@ mod tests {
             description: "Reads\u{202e}drow\u{200b} a\u{e0041} file\u{7}\nsecond".to_owned(),
             ..listed("t")
         };
-        let made = import(&server(""), &[tricky]);
+        let made = import(&server(""), &[tricky], |_| Vec::new());
         assert_eq!(made.tools[0].spec.description, "Readsdrow a file\nsecond");
     }
 

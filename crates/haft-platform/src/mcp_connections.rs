@@ -1,13 +1,18 @@
 //! Connections to the MCP servers whose tools are used: configured in the store, kept open while haft serves.
 
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use haft_core::BoxFuture;
 use haft_core::catalog::StoreError;
+use haft_core::finding::Finding;
+use haft_core::hash;
 use haft_core::mcp::{ListedTool, McpServer};
+use haft_core::name::{BundleSlug, TenantId};
 use haft_core::secret::SecretSource;
-use haft_definition::mcp_import::import;
+use haft_definition::mcp_import::{McpImport, import};
+use haft_definition::scan::Scanner;
 use haft_executors::egress::Egress;
 use haft_mcp::client::{ClientParts, McpClients, McpServerStore};
 use haft_sandbox::Sandbox;
@@ -32,17 +37,57 @@ pub fn clients(
         sandbox: sandbox.clone(),
         egress,
         secrets: Arc::clone(secrets),
-        store: Arc::new(StoredServers(Arc::clone(store))),
+        store: Arc::new(StoredServers { store: Arc::clone(store), scans: Arc::default() }),
         poll_interval: POLL_INTERVAL,
     }))
 }
 
-/// Stores the tools that servers list.
-struct StoredServers(Arc<Store>);
+/// Scans and stores the tools that servers list.
+struct StoredServers {
+    store: Arc<Store>,
+    /// The last scan of each server: most lists are the same as the one before.
+    scans: Arc<Mutex<HashMap<(TenantId, BundleSlug), LastScan>>>,
+}
+
+/// The findings of a scan by the digests of the tools.
+struct LastScan {
+    /// The digest of the names of the other tools.
+    others: String,
+    findings: HashMap<String, Vec<Finding>>,
+}
+
+/// Imports the tools of a server with the findings about them; tools that the last scan has seen are not scanned again.
+fn import_scanned(
+    server: &McpServer,
+    tools: &[ListedTool],
+    others: &[String],
+    last: Option<LastScan>,
+) -> (McpImport, LastScan) {
+    let digest_of_others = hash::of_value(&others).unwrap_or_default();
+    let known =
+        last.filter(|last| last.others == digest_of_others).map(|last| last.findings).unwrap_or_default();
+    let mut scanner = Scanner::new(tools, others.iter().map(String::as_str));
+    let mut findings = HashMap::new();
+    let imported = import(server, tools, |tool| {
+        let digest = tool.digest();
+        let found = known.get(&digest).cloned().unwrap_or_else(|| scanner.tool(tool));
+        findings.insert(digest, found.clone());
+        found
+    });
+    (imported, LastScan { others: digest_of_others, findings })
+}
 
 impl McpServerStore for StoredServers {
     fn servers(&self) -> BoxFuture<'_, Result<Vec<McpServer>, StoreError>> {
-        Box::pin(self.0.catalog().mcp_servers())
+        Box::pin(async move {
+            let servers = self.store.catalog().mcp_servers().await?;
+            let keys: HashSet<_> = servers.iter().map(|server| (&server.tenant, &server.id)).collect();
+            let mut scans = self.scans.lock().unwrap_or_else(PoisonError::into_inner);
+            scans.retain(|(tenant, id), _| keys.contains(&(tenant, id)));
+            drop(scans);
+            drop(keys);
+            Ok(servers)
+        })
     }
 
     fn listed<'a>(
@@ -51,8 +96,20 @@ impl McpServerStore for StoredServers {
         tools: Vec<ListedTool>,
     ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
         Box::pin(async move {
-            let imported = import(server, &tools);
-            self.0.catalog().set_mcp_tools(server.clone(), imported.tools).await?;
+            let others = self.store.catalog().tool_names_beside(&server.tenant, &server.id).await?;
+            let (key, scans) = ((server.tenant.clone(), server.id.clone()), Arc::clone(&self.scans));
+            let scanned = server.clone();
+            // A long list takes seconds.
+            let scan = tokio::task::spawn_blocking(move || {
+                let last = scans.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+                let (imported, scan) = import_scanned(&scanned, &tools, &others, last);
+                scans.lock().unwrap_or_else(PoisonError::into_inner).insert(key, scan);
+                imported
+            });
+            let imported = scan
+                .await
+                .map_err(|error| StoreError::unavailable("scan the tools of an MCP server", error))?;
+            self.store.catalog().set_mcp_tools(server.clone(), imported.tools).await?;
             Ok(imported.refused.iter().map(|(tool, problem)| format!("{tool}: {problem}")).collect())
         })
     }
@@ -70,7 +127,13 @@ pub async fn declare_servers(app: &Context) -> Result<(), StoreError> {
         let now = app.now();
         let (created_at, modified_at) =
             old.as_ref().map_or((now, now), |old| (old.created_at, old.modified_at));
-        let server = McpServer { declared_in: Some(file.clone()), created_at, modified_at, ..server.clone() };
+        let server = McpServer {
+            declared_in: Some(file.clone()),
+            created_at,
+            modified_at,
+            reviewed_at: old.as_ref().and_then(|old| old.reviewed_at),
+            ..server.clone()
+        };
         if old.as_ref() == Some(&server) {
             continue;
         }

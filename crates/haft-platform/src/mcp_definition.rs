@@ -58,6 +58,8 @@ pub struct NewServer {
     /// Whether changed tools are accepted without review.
     #[serde(default)]
     accept_changes: bool,
+    /// Whether new tools wait for review; default: once somebody reviewed the server.
+    review_new_tools: Option<bool>,
     /// Who may call its tools: `allow`, `elevated` or `deny`.
     policy: Option<String>,
     /// Whose credentials its connections use: `shared`, `person` or `person_or_shared`.
@@ -191,6 +193,7 @@ impl NewServer {
         let server = McpServer {
             enabled: self.enabled,
             accept_changes: self.accept_changes,
+            review_new_tools: self.review_new_tools,
             policy,
             credentials,
             prefix: self.prefix,

@@ -82,6 +82,7 @@ pub async fn find(app: &Context, identity: &Identity, id: &str) -> Result<McpSer
 pub struct ServerChange {
     pub enabled: Option<bool>,
     pub accept_changes: Option<bool>,
+    pub review_new_tools: Option<Option<bool>>,
     pub policy: Option<String>,
     /// Whose credentials its connections use.
     pub credentials: Option<String>,
@@ -149,6 +150,7 @@ pub async fn update(
     }
     server.enabled = change.enabled.unwrap_or(server.enabled);
     server.accept_changes = change.accept_changes.unwrap_or(server.accept_changes);
+    server.review_new_tools = change.review_new_tools.unwrap_or(server.review_new_tools);
     server.modified_at = app.now();
     app.store().catalog().put_mcp_server(server.clone()).await?;
     app.mcp_clients().reload().await?;
@@ -176,7 +178,17 @@ pub async fn refresh(app: &Context, identity: &Identity, id: &str) -> Result<Mcp
     Ok(server)
 }
 
-/// Accepts changed tools of a server: those with these names, or all. Returns their names.
+/// Marks a server as reviewed: from now on, its new tools wait for review.
+pub async fn review(app: &Context, identity: &Identity, id: &str) -> Result<McpServer, ServiceError> {
+    identity.require(Role::Admin)?;
+    let server = find(app, identity, id).await?;
+    let server = app.store().catalog().review_mcp_server(server.tenant, server.id).await?;
+    app.mcp_clients().reload().await?;
+    audit::note(identity, "mcp_server.review", id);
+    Ok(server)
+}
+
+/// Accepts new and changed tools of a server: those with these names, or all. Returns their names.
 pub async fn accept(
     app: &Context,
     identity: &Identity,
@@ -192,7 +204,7 @@ pub async fn accept(
     Ok(accepted)
 }
 
-/// Rejects changed tools of a server: those with these names, or all. Returns their names.
+/// Rejects new and changed tools of a server: those with these names, or all. Returns their names.
 pub async fn reject(
     app: &Context,
     identity: &Identity,

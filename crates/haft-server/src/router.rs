@@ -235,6 +235,8 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(mcp_servers::get, mcp_servers::patch, mcp_servers::delete))
         .routes(routes!(mcp_servers::refresh))
         .routes(routes!(mcp_servers::changes))
+        .routes(routes!(mcp_servers::findings))
+        .routes(routes!(mcp_servers::review))
         .routes(routes!(mcp_servers::accept))
         .routes(routes!(mcp_servers::reject))
         .routes(routes!(mcp_logins::login))

@@ -68,6 +68,7 @@ export const servers = {
     data(client.POST('/mcp-servers/{id}/accept', { params: id(server), body: { tools: names } })),
   reject: (server: string, names: string[]) =>
     data(client.POST('/mcp-servers/{id}/reject', { params: id(server), body: { tools: names } })),
+  review: (server: string) => data(client.POST('/mcp-servers/{id}/review', { params: id(server) })),
   login: (server: string) => data(client.POST('/mcp-servers/{id}/login', { params: id(server) })),
   logout: (server: string) => data(client.POST('/mcp-servers/{id}/logout', { params: id(server) })),
 };

@@ -17,6 +17,7 @@ export const keys = {
   servers: ['servers'] as const,
   server: (id: string) => ['servers', 'one', id] as const,
   serverChanges: (id: string) => ['servers', 'one', id, 'changes'] as const,
+  serverFindings: (id: string) => ['servers', 'one', id, 'findings'] as const,
   policy: (scope: string) => ['policy', scope] as const,
   credentials: ['credentials'] as const,
   accounts: ['accounts'] as const,

@@ -197,6 +197,12 @@ export const serverChangesQuery = (id: string) =>
     queryFn: () => data(client.GET('/mcp-servers/{id}/changes', { params: { path: { id } } })),
   });
 
+export const serverFindingsQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.serverFindings(id),
+    queryFn: () => data(client.GET('/mcp-servers/{id}/findings', { params: { path: { id } } })),
+  });
+
 export const policyQuery = (scope: 'tenant' | 'platform') =>
   queryOptions({
     queryKey: keys.policy(scope),

@@ -1491,7 +1491,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Accept changed tools of an MCP server. */
+        /** Accept new and changed tools of an MCP server. */
         post: operations["post_mcp_servers_id_accept"];
         delete?: never;
         options?: never;
@@ -1506,8 +1506,25 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the tools of an MCP server that changed since they were accepted. */
+        /** List the tools of an MCP server that wait for review: new ones, and those that changed since they were accepted. */
         get: operations["get_mcp_servers_id_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mcp-servers/{id}/findings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what the scan found in the tools of an MCP server. */
+        get: operations["get_mcp_servers_id_findings"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1576,8 +1593,25 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Reject changed tools of an MCP server: they stay out of service until the server changes them again. */
+        /** Reject new and changed tools of an MCP server: they stay out of service until the server changes them again. */
         post: operations["post_mcp_servers_id_reject"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mcp-servers/{id}/review": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Mark an MCP server as reviewed: from now on, its new tools wait for review. */
+        post: operations["post_mcp_servers_id_review"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3207,9 +3241,9 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description The changed tools to accept. */
+        /** @description The new or changed tools to accept. */
         AcceptBody: {
-            /** @description The names of the tools; default: all changed tools. */
+            /** @description The names of the tools; default: all new and changed tools. */
             tools?: string[] | null;
         };
         /** @description A call that was accepted to run in the background. */
@@ -6590,9 +6624,14 @@ export interface components {
          * @enum {string}
          */
         ManifestSource: "tool_run" | "edit" | "user_upload" | "restore" | "branch";
-        /** @description The changed tools of an MCP server. */
+        /** @description The new and changed tools of an MCP server. */
         McpChangeList: {
             changes: components["schemas"]["McpToolChange"][];
+            total: number;
+        };
+        /** @description What the scan found in the tools of an MCP server, hard findings first. */
+        McpFindingList: {
+            findings: components["schemas"]["ScanFinding"][];
             total: number;
         };
         /** @description The Streamable HTTP transport. */
@@ -6659,6 +6698,16 @@ export interface components {
             policy: components["schemas"]["Policy"];
             /** @description A prefix for the names of its tools; empty keeps the names. */
             prefix?: string;
+            /**
+             * @description Whether new tools wait for review. By default they do once somebody reviewed the server, unless changes are accepted
+             *     without review.
+             */
+            review_new_tools?: boolean;
+            /**
+             * Format: date-time
+             * @description When somebody last reviewed its tools.
+             */
+            reviewed_at?: string;
             /**
              * Format: int64
              * @description How long it may take to start, in milliseconds. Two minutes by default.
@@ -6749,12 +6798,16 @@ export interface components {
             /** @description Whether its calls work in the folder of their workspace; a setting of the server. Default: `false`. */
             workspace?: boolean;
         };
-        /** @description A tool of an MCP server that changed since it was accepted. */
+        /** @description A tool of an MCP server that is new, or that changed since it was accepted. */
         McpToolChange: {
             /** @description The accepted definition. */
             agreed: components["schemas"]["McpToolSide"];
+            /** @description What the scan found in the definition that the server lists now, hard findings first. */
+            findings: components["schemas"]["ScanFinding"][];
             /** @example read_file */
             name: string;
+            /** @description Whether no definition was ever accepted; `agreed` is then the one that the server listed first. */
+            new: boolean;
             /** @description The definition that the server lists now. */
             offered: components["schemas"]["McpToolSide"];
             /** @description Whether the change was rejected: the tool stays out of service until the server changes it again. */
@@ -7062,6 +7115,8 @@ export interface components {
             policy?: components["schemas"]["Policy"] | null;
             /** @description A prefix for the names of its tools. */
             prefix?: string;
+            /** @description Whether new tools wait for review; default: once somebody reviewed the server. */
+            review_new_tools?: boolean | null;
             /** @description Whether the program can access only system folders and `cwd`. */
             sandbox?: boolean;
             /**
@@ -7847,9 +7902,9 @@ export interface components {
             unchanged: number;
             updated: number;
         };
-        /** @description The changed tools to reject. */
+        /** @description The new or changed tools to reject. */
         RejectBody: {
-            /** @description The names of the tools; default: all changed tools. */
+            /** @description The names of the tools; default: all new and changed tools. */
             tools?: string[] | null;
         };
         /** @description The response to a call that was rejected because of the state of the server. */
@@ -8523,6 +8578,35 @@ export interface components {
             limits: string;
             probes: components["schemas"]["ProbeView"][];
         };
+        /** @description A suspicious part of a tool definition. */
+        ScanFinding: {
+            /** @description The suspicious text; hidden characters are escaped. */
+            excerpt: string;
+            /**
+             * @description The field of the tool.
+             * @example description
+             */
+            field: string;
+            /** @description What was found, in one sentence. */
+            message: string;
+            /**
+             * @description The id of the rule, which stays the same between versions.
+             * @example instructions.conceal
+             */
+            rule: string;
+            /** @description How it is treated. */
+            severity: components["schemas"]["ScanSeverity"];
+            /**
+             * @description The name of the tool on its server; empty for the instructions of the server.
+             * @example add
+             */
+            tool: string;
+        };
+        /**
+         * @description How a finding is treated. Hard findings come first in the order.
+         * @enum {string}
+         */
+        ScanSeverity: "hard" | "soft";
         /** @description A bash or python body. */
         Script: {
             /** @description The text. */
@@ -8570,6 +8654,8 @@ export interface components {
             /** @description Whether the program may use the network. */
             network?: boolean | null;
             policy?: components["schemas"]["Policy"] | null;
+            /** @description Whether new tools wait for review; `null`: once somebody reviewed the server. */
+            review_new_tools?: boolean | null;
             /**
              * Format: int64
              * @description How long the server may take to start, in milliseconds; `null` restores the default.
@@ -10188,9 +10274,18 @@ export interface components {
         };
         /** @description `{"status":"success","data":…}`. */
         Success_McpChangeList: {
-            /** @description The changed tools of an MCP server. */
+            /** @description The new and changed tools of an MCP server. */
             data: {
                 changes: components["schemas"]["McpToolChange"][];
+                total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_McpFindingList: {
+            /** @description What the scan found in the tools of an MCP server, hard findings first. */
+            data: {
+                findings: components["schemas"]["ScanFinding"][];
                 total: number;
             };
             status: components["schemas"]["SuccessStatus"];
@@ -19205,7 +19300,18 @@ export interface operations {
                      *               "input_schema": {},
                      *               "output_schema": {}
                      *             },
+                     *             "findings": [
+                     *               {
+                     *                 "excerpt": "text",
+                     *                 "field": "description",
+                     *                 "message": "text",
+                     *                 "rule": "instructions.conceal",
+                     *                 "severity": "hard",
+                     *                 "tool": "add"
+                     *               }
+                     *             ],
                      *             "name": "read_file",
+                     *             "new": true,
                      *             "offered": {
                      *               "description": "Reads a file",
                      *               "display_name": "text",
@@ -19224,6 +19330,53 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Success_McpChangeList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_mcp_servers_id_findings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example files */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "findings": [
+                     *           {
+                     *             "excerpt": "text",
+                     *             "field": "description",
+                     *             "message": "text",
+                     *             "rule": "instructions.conceal",
+                     *             "severity": "hard",
+                     *             "tool": "add"
+                     *           }
+                     *         ],
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_McpFindingList"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -19404,6 +19557,57 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_mcp_servers_id_review: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example files */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "command": "mcp-server-files",
+                     *         "network": true,
+                     *         "sandbox": true,
+                     *         "accept_changes": true,
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "enabled": true,
+                     *         "id": "files",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "policy": "allow",
+                     *         "tenant": "default",
+                     *         "state": {
+                     *           "failures": 1,
+                     *           "phase": "starting",
+                     *           "tools": 1
+                     *         }
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_McpServerView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };

@@ -62,6 +62,7 @@ export type Manifest = Schemas['ManifestInfo'];
 export type McpImport = Schemas['McpImportBody'];
 export type McpServer = Schemas['McpServerView'];
 export type McpToolChange = Schemas['McpToolChange'];
+export type ScanFinding = Schemas['ScanFinding'];
 export type NewGroup = Schemas['NewGroup'];
 export type NewPerson = Schemas['NewPerson'];
 export type NewServer = Schemas['NewServer'];

@@ -1,14 +1,15 @@
 //! `haft mcp-server`: manages the MCP servers whose tools haft uses.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use haft_api::mcp_server::{AcceptedTools, McpChangeList, McpServerList, McpServerView, StartedLogin};
+use haft_api::mcp_server::{McpServerList, McpServerView, StartedLogin};
 use haft_core::mcp::{Phase, Transport};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::mcp_import;
+use super::{mcp_import, mcp_review};
 use crate::client::{Body, Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
@@ -56,19 +57,43 @@ pub(crate) enum Command {
         "haft mcp-server update excel --start-timeout 3m"
     ))]
     Update(Update),
-    /// Show the tools that changed on a server since they were accepted
+    /// Show the tools of a server that wait for review: new ones, and those that changed since they were accepted
     #[command(after_help = examples!("haft mcp-server changes time"))]
     Changes {
         /// Id of the server
         id: String,
     },
-    /// Accept changed tools of a server
+    /// Accept new and changed tools of a server
     #[command(after_help = examples!("haft mcp-server accept time", "haft mcp-server accept time get_current_time"))]
     Accept {
         /// Id of the server
         id: String,
-        /// Tools [default: all changed tools]
+        /// Tools [default: all that wait for review]
         tools: Vec<String>,
+    },
+    /// Reject new and changed tools of a server: they stay out of service until the server changes them again
+    #[command(after_help = examples!("haft mcp-server reject time", "haft mcp-server reject time get_current_time"))]
+    Reject {
+        /// Id of the server
+        id: String,
+        /// Tools [default: all that wait for review]
+        tools: Vec<String>,
+    },
+    /// Mark a server as reviewed: its new tools wait for review from now on
+    #[command(after_help = examples!("haft mcp-server review time"))]
+    Review {
+        /// Id of the server
+        id: String,
+    },
+    /// Show suspicious parts of the tools of a server, or of a file with the result of `tools/list`
+    #[command(after_help = examples!("haft mcp-server scan time", "haft mcp-server scan --file tools.json"))]
+    Scan {
+        /// Id of the server
+        #[arg(required_unless_present = "file", conflicts_with = "file")]
+        id: Option<String>,
+        /// Scan this file, without a server; `-` reads stdin
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
     },
     /// Enable a server
     #[command(after_help = examples!("haft mcp-server enable time"))]
@@ -144,6 +169,9 @@ pub(crate) struct Add {
     /// Accept changed tools without review
     #[arg(long)]
     accept_changes: bool,
+    /// Whether new tools wait for review [default: `auto`, once somebody reviewed the server]
+    #[arg(long, value_name = "WHEN", value_parser = REVIEW_NEW_TOOLS)]
+    review_new_tools: Option<String>,
     /// Timeout of a call, such as `2m`; progress of the tool restarts it [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = parse_timeout)]
     timeout: Option<u64>,
@@ -179,6 +207,9 @@ pub(crate) struct Update {
     /// Review changed tools before they are used
     #[arg(long, conflicts_with = "accept_changes")]
     review_changes: bool,
+    /// Whether new tools wait for review; `auto`: once somebody reviewed the server
+    #[arg(long, value_name = "WHEN", value_parser = REVIEW_NEW_TOOLS)]
+    review_new_tools: Option<String>,
     /// Timeout of a call, such as `2m`; progress of the tool restarts it
     #[arg(long, value_name = "DURATION", value_parser = parse_timeout)]
     timeout: Option<u64>,
@@ -196,6 +227,7 @@ impl Update {
         let fields = [
             ("network", switch(self.network, self.no_network).map(Value::from)),
             ("accept_changes", switch(self.accept_changes, self.review_changes).map(Value::from)),
+            ("review_new_tools", self.review_new_tools.as_deref().map(review_new_tools)),
             ("policy", self.policy.clone().map(Value::from)),
             ("credentials", self.credentials.clone().map(Value::from)),
             ("timeout_ms", self.timeout.map(Value::from)),
@@ -204,6 +236,18 @@ impl Update {
         ];
         let set = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         Value::Object(set.collect())
+    }
+}
+
+/// When new tools wait for review.
+const REVIEW_NEW_TOOLS: [&str; 3] = ["auto", "always", "never"];
+
+/// Returns the setting of the server for one of [`REVIEW_NEW_TOOLS`].
+fn review_new_tools(when: &str) -> Value {
+    match when {
+        "always" => Value::Bool(true),
+        "never" => Value::Bool(false),
+        _ => Value::Null,
     }
 }
 
@@ -224,15 +268,19 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
         Command::Login { id, no_wait } => login(&id, no_wait, context).await,
         Command::Logout { id } => logout(&id, context).await,
         Command::Update(update) => self::update(&update, context).await,
-        Command::Changes { id } => changes(&id, context).await,
-        Command::Accept { id, tools } => accept(&id, tools, context).await,
+        Command::Changes { id } => mcp_review::changes(&id, context).await,
+        Command::Accept { id, tools } => mcp_review::accept(&id, tools, context).await,
+        Command::Reject { id, tools } => mcp_review::reject(&id, tools, context).await,
+        Command::Review { id } => mcp_review::review(&id, context).await,
+        Command::Scan { file: Some(file), .. } => mcp_review::scan_file(&file, context),
+        Command::Scan { id, file: None } => mcp_review::scan(&id.unwrap_or_default(), context).await,
         Command::Enable { id } => switch(&id, true, context).await,
         Command::Disable { id } => switch(&id, false, context).await,
         Command::Rm { id } => remove(&id, context).await,
     }
 }
 
-fn path(id: &str) -> String {
+pub(super) fn path(id: &str) -> String {
     format!("/api/mcp-servers/{}", segment(id))
 }
 
@@ -253,6 +301,7 @@ impl Add {
             policy,
             credentials,
             accept_changes,
+            review_new_tools,
             timeout,
             start_timeout,
             max_response_bytes,
@@ -281,6 +330,8 @@ impl Add {
         body.insert("policy".to_owned(), json!(policy));
         body.insert("credentials".to_owned(), json!(credentials));
         body.insert("accept_changes".to_owned(), json!(accept_changes));
+        let review_new_tools = review_new_tools.as_deref().map(self::review_new_tools);
+        body.insert("review_new_tools".to_owned(), json!(review_new_tools));
         body.insert("timeout_ms".to_owned(), json!(timeout));
         body.insert("start_timeout_ms".to_owned(), json!(start_timeout));
         body.insert("max_response_bytes".to_owned(), json!(max_response_bytes));
@@ -433,65 +484,6 @@ async fn logout(id: &str, context: &Context) -> Result<(), CliError> {
     })
 }
 
-async fn changes(id: &str, context: &Context) -> Result<(), CliError> {
-    let data = context.request(Request::get(format!("{}/changes", path(id)))).await?;
-    context.output.show(&data, |output, list: McpChangeList| {
-        for change in &list.changes {
-            output.line(&change.name)?;
-            diff(&json!(change.agreed), &json!(change.offered))
-                .iter()
-                .try_for_each(|line| output.line(line))?;
-        }
-        output.note(&match list.changes.len() {
-            0 => format!("no changes: the tools of MCP server `{id}` are as they were accepted"),
-            _ => format!("accept them with `haft mcp-server accept {id}`"),
-        });
-        Ok(())
-    })
-}
-
-/// Returns the lines that differ between the accepted and the offered state of a tool.
-fn diff(agreed: &Value, offered: &Value) -> Vec<String> {
-    let side = |side: &Value| {
-        let mut lines = Vec::new();
-        leaves("", side, &mut lines);
-        lines
-    };
-    let (before, after) = (side(agreed), side(offered));
-    let removed = before.iter().filter(|leaf| !after.contains(leaf)).map(|leaf| ('-', leaf));
-    let added = after.iter().filter(|leaf| !before.contains(leaf)).map(|leaf| ('+', leaf));
-    let mut lines: Vec<_> = removed.chain(added).collect();
-    // Both sides of a field are next to each other, the old one first.
-    lines.sort_by(|(_, (a, _)), (_, (b, _))| a.cmp(b));
-    let lines = lines.into_iter().flat_map(|(sign, (path, text))| {
-        let text = format!("{path}: {text}");
-        text.lines().map(|line| format!("  {sign} {line}")).collect::<Vec<_>>()
-    });
-    lines.collect()
-}
-
-/// Collects the dotted paths and values of everything that is not an object.
-fn leaves(path: &str, value: &Value, into: &mut Vec<(String, String)>) {
-    match value {
-        Value::Object(map) if !map.is_empty() => {
-            for (key, value) in map {
-                leaves(&if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, value, into);
-            }
-        }
-        other => into.push((path.to_owned(), view::readable(other))),
-    }
-}
-
-async fn accept(id: &str, tools: Vec<String>, context: &Context) -> Result<(), CliError> {
-    let body = if tools.is_empty() { json!({}) } else { json!({"tools": tools}) };
-    let data = context.request(Request::post(format!("{}/accept", path(id)), body)).await?;
-    context.output.show(&data, |output, AcceptedTools { accepted }: AcceptedTools| {
-        let names = if accepted.is_empty() { "nothing".to_owned() } else { accepted.join(", ") };
-        output.note(&format!("accepted: {names}"));
-        Ok(())
-    })
-}
-
 async fn switch(id: &str, enabled: bool, context: &Context) -> Result<(), CliError> {
     let request = Request::new(Method::PATCH, path(id)).with_body(Body::Json(json!({"enabled": enabled})));
     let data = context.request(request).await?;
@@ -508,26 +500,4 @@ async fn remove(id: &str, context: &Context) -> Result<(), CliError> {
         output.note(&format!("removed MCP server `{id}` and its tools"));
         Ok(())
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn changes_are_shown_as_a_diff() {
-        let agreed =
-            json!({"description": "Echo a text", "input_schema": {"type": "object", "required": ["text"]}});
-        let offered = json!({
-            "description": "Echo a text\nand send it away",
-            "input_schema": {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["text"]},
-        });
-        insta::assert_snapshot!(diff(&agreed, &offered).join("\n"), @r"
-        - description: Echo a text
-        + description: Echo a text
-        + and send it away
-        + input_schema.properties.to.type: string
-        ");
-        assert!(diff(&json!({"a": 1}), &json!({"a": 1})).is_empty());
-    }
 }

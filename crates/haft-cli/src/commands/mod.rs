@@ -30,6 +30,7 @@ pub(crate) mod login_link;
 pub(crate) mod logout;
 pub(crate) mod mcp;
 mod mcp_import;
+mod mcp_review;
 pub(crate) mod mcp_server;
 pub(crate) mod person;
 pub(crate) mod pipeline;

@@ -22,7 +22,7 @@ use crate::identity::Identity;
 use crate::toolsets::{package_of, packed_toolset};
 
 /// The fields of a server that a folder does not have.
-const SERVER_STATE: [&str; 5] = ["id", "tenant", "declared_in", "created_at", "modified_at"];
+const SERVER_STATE: [&str; 6] = ["id", "tenant", "declared_in", "created_at", "modified_at", "reviewed_at"];
 
 /// Packs bundles as a folder; without any, everything of the tenant, with MCP servers, policy rules, agents,
 /// pipelines and code artifacts.

@@ -69,6 +69,7 @@ impl Planner<'_> {
         change.file = Some(desired.file.clone());
         if let Some(stored) = stored {
             (server.created_at, server.modified_at) = (stored.created_at, stored.modified_at);
+            server.reviewed_at = stored.reviewed_at;
             let is_same = server == *stored;
             server.modified_at = now;
             change.fields = fields(&shown(stored), &shown(&server));
@@ -165,7 +166,7 @@ fn shown(server: &McpServer) -> Value {
     let transport = redact::redact_transport(&server.transport).transport;
     let mut value = serde_json::to_value(McpServer { transport, ..server.clone() }).unwrap_or_default();
     if let Value::Object(map) = &mut value {
-        for key in ["created_at", "modified_at", "tenant", "id", "declared_in"] {
+        for key in ["created_at", "modified_at", "reviewed_at", "tenant", "id", "declared_in"] {
             map.remove(key);
         }
     }

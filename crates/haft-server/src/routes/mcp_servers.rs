@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_api::mcp_server::{
-    AcceptBody, AcceptedTools, McpChangeList, McpServerList, McpServerView, McpToolChange, McpToolHints,
-    McpToolSide, NewServer, RejectBody, RejectedTools,
+    AcceptBody, AcceptedTools, McpChangeList, McpFindingList, McpServerList, McpServerView, McpToolChange,
+    McpToolHints, McpToolSide, NewServer, RejectBody, RejectedTools,
 };
 use haft_core::implementation::{Implementation, ToolHints};
 use haft_core::mcp::CredentialMode;
@@ -31,12 +31,16 @@ use haft_platform::mcp_servers::{self, ServerChange, find};
 /// Changes to a server.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-#[expect(clippy::option_option, reason = "missing, null, or a number")]
+#[expect(clippy::option_option, reason = "missing, null, or a value")]
 pub(crate) struct ServerPatch {
     /// Whether haft connects to it.
     enabled: Option<bool>,
     /// Whether changed tools are accepted without review.
     accept_changes: Option<bool>,
+    /// Whether new tools wait for review; `null`: once somebody reviewed the server.
+    #[serde(default, deserialize_with = "nullable")]
+    #[schema(value_type = Option<bool>)]
+    review_new_tools: Option<Option<bool>>,
     /// Who may call its tools: `allow`, `elevated` or `deny`.
     #[schema(value_type = Option<Policy>)]
     policy: Option<String>,
@@ -60,8 +64,8 @@ pub(crate) struct ServerPatch {
 }
 
 /// Distinguishes `null` from a missing field.
-#[expect(clippy::option_option, reason = "missing, null, or a number")]
-fn nullable<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<u64>>, D::Error> {
+#[expect(clippy::option_option, reason = "missing, null, or a value")]
+fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(value).map(Some)
 }
 
@@ -143,6 +147,7 @@ pub(crate) async fn patch(
     let ServerPatch {
         enabled,
         accept_changes,
+        review_new_tools,
         policy,
         credentials,
         timeout_ms,
@@ -153,6 +158,7 @@ pub(crate) async fn patch(
     let change = ServerChange {
         enabled,
         accept_changes,
+        review_new_tools,
         policy,
         credentials,
         timeout_ms,
@@ -192,7 +198,7 @@ pub(crate) async fn refresh(
     Ok(success(view(&app, &server)).into_response())
 }
 
-/// List the tools of an MCP server that changed since they were accepted.
+/// List the tools of an MCP server that wait for review: new ones, and those that changed since they were accepted.
 #[utoipa::path(
     get, path = "/mcp-servers/{id}/changes", tag = "mcp servers", params(("id" = String, Path, example = "files")),
     responses((status = 200, body = Success<McpChangeList>), (status = 404, body = ErrorBody))
@@ -209,6 +215,8 @@ pub(crate) async fn changes(
         .map(|change| McpToolChange {
             name: change.tool.spec.name.to_string(),
             rejected: change.rejected,
+            new: change.is_new,
+            findings: change.findings.clone(),
             agreed: side(&change.tool.spec),
             offered: side(&change.offered),
         })
@@ -216,7 +224,36 @@ pub(crate) async fn changes(
     Ok(success(McpChangeList { total: changes.len(), changes }).into_response())
 }
 
-/// Accept changed tools of an MCP server.
+/// List what the scan found in the tools of an MCP server.
+#[utoipa::path(
+    get, path = "/mcp-servers/{id}/findings", tag = "mcp servers", params(("id" = String, Path, example = "files")),
+    responses((status = 200, body = Success<McpFindingList>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn findings(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let server = find(&app, &identity, &id).await?;
+    let findings = app.store().catalog().mcp_findings(&server.tenant, &server.id).await?;
+    Ok(success(McpFindingList { total: findings.len(), findings }).into_response())
+}
+
+/// Mark an MCP server as reviewed: from now on, its new tools wait for review.
+#[utoipa::path(
+    post, path = "/mcp-servers/{id}/review", tag = "mcp servers", params(("id" = String, Path, example = "files")),
+    responses((status = 200, body = Success<McpServerView>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn review(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let server = mcp_servers::review(&app, &identity, &id).await?;
+    Ok(success(view(&app, &server)).into_response())
+}
+
+/// Accept new and changed tools of an MCP server.
 #[utoipa::path(
     post, path = "/mcp-servers/{id}/accept", tag = "mcp servers", params(("id" = String, Path, example = "files")),
     request_body = Option<AcceptBody>,
@@ -235,7 +272,7 @@ pub(crate) async fn accept(
     Ok(success(AcceptedTools { accepted }).into_response())
 }
 
-/// Reject changed tools of an MCP server: they stay out of service until the server changes them again.
+/// Reject new and changed tools of an MCP server: they stay out of service until the server changes them again.
 #[utoipa::path(
     post, path = "/mcp-servers/{id}/reject", tag = "mcp servers", params(("id" = String, Path, example = "files")),
     request_body = Option<RejectBody>,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::catalog::StoreError;
+use haft_core::finding::Finding;
 use haft_core::id::{BundleId, ToolId};
 use haft_core::mcp::McpServer;
 use haft_core::name::{BundleSlug, TenantId, ToolName};
@@ -14,6 +15,7 @@ use jiff::SignedDuration;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::insert::ToolInsert;
+use super::mcp_review::fault_of;
 use super::queries::ToolFile;
 use super::session::Session;
 use super::state::{Catalog, CatalogState};
@@ -31,6 +33,8 @@ const UNLISTED: &str = "the MCP server no longer lists this tool";
 const CHANGED: &str = "the MCP server changed this tool; review and accept the change";
 const REJECTED: &str = "the MCP server changed this tool, and the change was rejected";
 
+pub(super) const NEW: &str = "a new tool of a reviewed MCP server; review and accept it";
+
 const CHANGES_TOO_OFTEN: &str =
     "the MCP server changed this tool too often for automatic acceptance; review and accept the change";
 
@@ -38,7 +42,7 @@ const CHANGES_TOO_OFTEN: &str =
 const MAX_AUTO_ACCEPTED: i64 = 10;
 const AUTO_ACCEPT_WINDOW: SignedDuration = SignedDuration::from_hours(1);
 
-/// A change of a tool that waits for approval.
+/// A new or changed tool that waits for approval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingToolChange {
     /// The tool with its accepted definition.
@@ -47,6 +51,10 @@ pub struct PendingToolChange {
     pub offered: ToolSpec,
     /// Whether this definition was rejected.
     pub rejected: bool,
+    /// Whether no definition of the tool was ever accepted.
+    pub is_new: bool,
+    /// What the scan found in the definition that the server lists now.
+    pub findings: Vec<Finding>,
 }
 
 impl Catalog {
@@ -135,7 +143,7 @@ fn decode(error: serde_json::Error) -> sqlx::Error {
     sqlx::Error::Decode(Box::new(error))
 }
 
-fn encode(error: serde_json::Error) -> sqlx::Error {
+pub(super) fn encode(error: serde_json::Error) -> sqlx::Error {
     sqlx::Error::Encode(Box::new(error))
 }
 
@@ -148,10 +156,13 @@ fn with_settings(tool: &Tool, server: &McpServer) -> ToolSpec {
 
 /// The digest of the accepted definition, and of the one that waits for approval.
 struct Pin {
+    /// Empty for a tool that was never accepted.
     digest: String,
     offered_digest: Option<String>,
     /// The digest of the definition that was rejected.
     rejected_digest: Option<String>,
+    /// The findings about the definition that the server lists, as JSON.
+    findings: Option<String>,
 }
 
 impl CatalogState {
@@ -205,8 +216,8 @@ impl CatalogState {
              ORDER BY t.name",
             rows::TOOL.replace(
                 "SELECT ",
-                "SELECT m.offered AS offered, m.offered_digest AS offered_digest, \
-                 m.rejected_digest AS rejected_digest, "
+                "SELECT m.offered AS offered, m.offered_digest AS offered_digest, m.digest AS pinned, \
+                 m.findings AS findings, m.rejected_digest AS rejected_digest, "
             )
         );
         let rows = sqlx::query(AssertSqlSafe(sql))
@@ -219,7 +230,13 @@ impl CatalogState {
                 let offered = serde_json::from_str(row.try_get("offered")?).map_err(decode)?;
                 let digest = |column: &str| row.try_get::<Option<String>, _>(column);
                 let rejected = digest("offered_digest")? == digest("rejected_digest")?;
-                Ok(PendingToolChange { tool: rows::tool(row)?, offered, rejected })
+                Ok(PendingToolChange {
+                    tool: rows::tool(row)?,
+                    offered,
+                    rejected,
+                    is_new: row.try_get::<&str, _>("pinned")?.is_empty(),
+                    findings: rows::optional_json_column(row, "findings")?.unwrap_or_default(),
+                })
             })
             .collect()
     }
@@ -237,6 +254,7 @@ impl CatalogState {
         }
         session.mark_tool_changed(id);
         session.set_mcp_fault(&tool, Some(REJECTED)).await.map_err(failed_to(action))?;
+        session.mark_reviewed(&tool.tenant, &tool.bundle).await.map_err(failed_to(action))?;
         session.finish().await.map(drop)
     }
 
@@ -259,6 +277,7 @@ impl CatalogState {
         };
         (offered.policy, offered.execution) = (tool.spec.policy, tool.spec.execution.clone());
         session.replace_mcp_tool(&tool, &offered, &digest).await.map_err(failed_to(action))?;
+        session.mark_reviewed(&tool.tenant, &tool.bundle).await.map_err(failed_to(action))?;
         session.finish().await?;
         let mut session = self.session().await?;
         session.tool(id).await
@@ -282,7 +301,10 @@ impl Session<'_> {
             }
             None => self.save_bundle(&self.catalog.bundle_of(server)).await.map_err(failed_to(STORE))?,
         }
-        self.save_mcp_server(server).await.map_err(failed_to(STORE))
+        // A change of the configuration does not undo a review.
+        let stored = self.newest(server).await.map_err(failed_to(STORE))?;
+        let server = McpServer { reviewed_at: server.reviewed_at.max(stored.reviewed_at), ..server.clone() };
+        self.save_mcp_server(&server).await.map_err(failed_to(STORE))
     }
 
     /// Deletes a server, its bundle and its tools.
@@ -325,7 +347,7 @@ impl Session<'_> {
         Ok(found.is_some())
     }
 
-    async fn save_mcp_server(&mut self, server: &McpServer) -> Result<(), sqlx::Error> {
+    pub(super) async fn save_mcp_server(&mut self, server: &McpServer) -> Result<(), sqlx::Error> {
         sqlx::query(
             "INSERT INTO mcp_servers (tenant, id, body) VALUES ($1, $2, $3) \
              ON CONFLICT (tenant, id) DO UPDATE SET body = excluded.body",
@@ -354,7 +376,7 @@ impl Session<'_> {
     }
 
     /// Returns the stored configuration, which may be newer than the one of a list in progress.
-    async fn newest(&mut self, server: &McpServer) -> Result<McpServer, sqlx::Error> {
+    pub(super) async fn newest(&mut self, server: &McpServer) -> Result<McpServer, sqlx::Error> {
         let row = sqlx::query("SELECT body FROM mcp_servers WHERE tenant = $1 AND id = $2")
             .bind(server.tenant.as_str())
             .bind(server.id.as_str())
@@ -389,21 +411,28 @@ impl Session<'_> {
             self.tools_in(bundle.id).await?.into_iter().map(|tool| (tool.spec.name.clone(), tool)).collect();
         let mut pins = self.pins(bundle.id).await?;
         let newest = self.newest(server).await?;
-        for ImportedTool { mut spec, digest } in tools {
+        for ImportedTool { mut spec, digest, findings } in tools {
             newest.apply_settings(&mut spec);
             let Some(tool) = stored.remove(&spec.name) else {
                 match limits::check_tool_room(&mut self.tx, &bundle.tenant, &spec).await {
-                    Ok(()) => self.insert_mcp_tool(bundle, &spec, &digest).await?,
+                    Ok(()) => self.add_mcp_tool(&newest, bundle, (&spec, &digest), &findings).await?,
                     Err(error) => {
                         tracing::warn!(server = %server.id, tool = %spec.name, %error, "tool of an MCP server not stored");
                     }
                 }
                 continue;
             };
-            match pins.remove(&tool.id.to_string()) {
+            let pin = pins.remove(&tool.id.to_string());
+            let known = pin.as_ref().and_then(|pin| pin.findings.clone());
+            match pin {
                 Some(pin) if pin.digest == digest => self.keep_accepted(&tool, &pin, &newest).await?,
-                Some(pin) if !server.accept_changes => {
-                    self.hold_change(&tool, &pin, (&spec, &digest), CHANGED).await?;
+                Some(pin) if Finding::any_hard(&findings) => {
+                    let reason = fault_of(&server.id, &spec.name, &findings);
+                    self.hold_change(&tool, &pin, (&spec, &digest), &reason).await?;
+                }
+                Some(pin) if !newest.accept_changes => {
+                    let reason = if pin.digest.is_empty() { NEW } else { CHANGED };
+                    self.hold_change(&tool, &pin, (&spec, &digest), reason).await?;
                 }
                 // Every change is stored as a revision: a server that changes constantly must not fill the store.
                 Some(pin) if self.recent_revisions(tool.id).await? >= MAX_AUTO_ACCEPTED => {
@@ -411,6 +440,7 @@ impl Session<'_> {
                 }
                 _ => self.replace_mcp_tool(&tool, &spec, &digest).await?,
             }
+            self.set_findings(tool.id, known.as_deref(), &findings).await?;
         }
         for tool in stored.into_values() {
             // A change that is no longer offered cannot be accepted.
@@ -423,12 +453,12 @@ impl Session<'_> {
         Ok(())
     }
 
-    async fn insert_mcp_tool(
+    pub(super) async fn insert_mcp_tool(
         &mut self,
         bundle: &Bundle,
         spec: &ToolSpec,
         digest: &str,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<ToolId, sqlx::Error> {
         let id = ToolId(time::new_id(&*self.db.clock));
         let insert = ToolInsert {
             id,
@@ -441,7 +471,8 @@ impl Session<'_> {
             at: self.db.now(),
         };
         self.insert_tool(insert).await?;
-        self.pin(id, digest).await
+        self.pin(id, digest).await?;
+        Ok(id)
     }
 
     async fn recent_revisions(&mut self, id: ToolId) -> Result<i64, sqlx::Error> {
@@ -477,15 +508,26 @@ impl Session<'_> {
     ) -> Result<(), sqlx::Error> {
         let reason = if pin.rejected_digest.as_deref() == Some(digest) { REJECTED } else { reason };
         if pin.offered_digest.as_deref() != Some(digest) {
-            sqlx::query("UPDATE mcp_pins SET offered_digest = $1, offered = $2 WHERE tool_id = $3")
-                .bind(digest)
-                .bind(serde_json::to_string(spec).map_err(encode)?)
-                .bind(tool.id.to_string())
-                .execute(&mut *self.tx)
-                .await?;
-            self.mark_tool_changed(tool.id);
+            self.offer(tool.id, spec, digest).await?;
         }
         self.set_mcp_fault(tool, Some(reason)).await
+    }
+
+    /// Stores the definition that waits for approval.
+    pub(super) async fn offer(
+        &mut self,
+        id: ToolId,
+        spec: &ToolSpec,
+        digest: &str,
+    ) -> Result<(), sqlx::Error> {
+        sqlx::query("UPDATE mcp_pins SET offered_digest = $1, offered = $2 WHERE tool_id = $3")
+            .bind(digest)
+            .bind(serde_json::to_string(spec).map_err(encode)?)
+            .bind(id.to_string())
+            .execute(&mut *self.tx)
+            .await?;
+        self.mark_tool_changed(id);
+        Ok(())
     }
 
     async fn replace_mcp_tool(
@@ -529,8 +571,8 @@ impl Session<'_> {
 
     async fn pins(&mut self, bundle: BundleId) -> Result<HashMap<String, Pin>, sqlx::Error> {
         let rows = sqlx::query(
-            "SELECT p.tool_id, p.digest, p.offered_digest, p.rejected_digest FROM mcp_pins p JOIN tools t ON t.id = p.tool_id \
-             WHERE t.bundle_id = $1",
+            "SELECT p.tool_id, p.digest, p.offered_digest, p.rejected_digest, p.findings FROM mcp_pins p \
+             JOIN tools t ON t.id = p.tool_id WHERE t.bundle_id = $1",
         )
         .bind(bundle.to_string())
         .fetch_all(&mut *self.tx)
@@ -541,6 +583,7 @@ impl Session<'_> {
                     digest: row.try_get(1)?,
                     offered_digest: row.try_get(2)?,
                     rejected_digest: row.try_get(3)?,
+                    findings: row.try_get(4)?,
                 };
                 Ok((row.try_get(0)?, pin))
             })

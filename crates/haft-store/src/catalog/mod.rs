@@ -10,6 +10,7 @@ mod examples;
 pub(crate) mod insert;
 mod inspect;
 pub(crate) mod mcp;
+mod mcp_review;
 mod missing;
 mod queries;
 mod registry_import;

@@ -5,9 +5,9 @@ import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { imports, servers as actions } from '@/api/actions';
 import { keys } from '@/api/keys';
-import { bundleToolsQuery, serverChangesQuery, serversQuery, toolRef } from '@/api/queries';
+import { bundleToolsQuery, serverChangesQuery, serverFindingsQuery, serversQuery, toolRef } from '@/api/queries';
 import { useMay } from '@/api/session';
-import type { McpServer, McpToolChange, NewServer } from '@/api/types';
+import type { McpServer, McpToolChange, NewServer, ScanFinding } from '@/api/types';
 import { useT } from '@/i18n';
 import { EmptyState, ErrorPanel, Facts, Mono, PermissionNote, SectionTitle } from '@/parts/basics';
 import { DataTable, type Column } from '@/parts/data-table';
@@ -27,6 +27,35 @@ const sideText = (side: McpToolChange['agreed']) => JSON.stringify(side, null, 2
 const phase = (server: McpServer) => (server.enabled ? server.state.phase : 'disabled');
 const serverAddress = (server: McpServer) => ('url' in server ? server.url : `${server.command} ${(server.args ?? []).join(' ')}`);
 
+function Finding({ finding, named }: { finding: ScanFinding; named?: boolean }) {
+  const t = useT();
+  const isHard = finding.severity === 'hard';
+  return (
+    <div>
+      <Group gap="sm"><StatusBadge status={isHard ? 'failed' : 'warning'} label={t(isHard ? 'servers.hard' : 'servers.soft')} />{named && finding.tool && <Mono>{visibleText(finding.tool)}</Mono>}<Mono>{finding.rule}</Mono><Text c="dimmed">{visibleText(finding.field)}</Text></Group>
+      <Text>{finding.message}</Text>
+      {finding.excerpt && <Text c="dimmed" style={{ overflowWrap: 'anywhere' }}><Mono>{visibleText(finding.excerpt)}</Mono></Text>}
+    </div>
+  );
+}
+
+/** What the scan found in tools that do not wait for review. */
+function Findings({ server }: { server: McpServer }) {
+  const t = useT();
+  const { data: list } = useQuery(serverFindingsQuery(server.id));
+  const { data: changes } = useQuery(serverChangesQuery(server.id));
+  const waiting = new Set(changes?.changes.flatMap((change) => change.findings.map((finding) => finding.tool)));
+  const rest = list?.findings.filter((finding) => !waiting.has(finding.tool)) ?? [];
+  if (rest.length === 0) return null;
+  return (
+    <div>
+      <SectionTitle>{t('servers.findings', { n: rest.length })}</SectionTitle>
+      <Text c="dimmed" mb="sm">{t('servers.findingsHint')}</Text>
+      <Stack gap="sm">{rest.slice(0, 100).map((finding) => <Finding key={`${finding.tool} ${finding.rule}`} finding={finding} named />)}</Stack>
+    </div>
+  );
+}
+
 function Changes({ server }: { server: McpServer }) {
   const t = useT();
   const mayAdmin = useMay('admin');
@@ -43,10 +72,11 @@ function Changes({ server }: { server: McpServer }) {
       <Stack>{list.changes.map((change) => (
         <div key={change.name}>
           <Group justify="space-between" mb={4}>
-            <Group gap="sm"><Mono>{visibleText(change.name)}</Mono>{change.rejected && <StatusBadge status="denied" label={t('servers.rejected')} />}</Group>
+            <Group gap="sm"><Mono>{visibleText(change.name)}</Mono>{change.new && <StatusBadge status="pending" label={t('servers.new')} />}{change.rejected && <StatusBadge status="denied" label={t('servers.rejected')} />}</Group>
             {mayAdmin && <Group gap="xs">{!change.rejected && <Button size="compact-xs" variant="default" loading={reject.isPending} onClick={() => reject.mutate([change.name])}>{t('servers.reject')}</Button>}<Button size="compact-xs" variant={change.rejected ? 'default' : 'filled'} loading={accept.isPending} onClick={() => accept.mutate([change.name])}>{t('servers.accept')}</Button></Group>}
           </Group>
-          <DiffView before={sideText(change.agreed)} after={sideText(change.offered)} beforeLabel={t('servers.agreed')} afterLabel={t('servers.offered')} />
+          {change.findings.length > 0 && <Stack gap="xs" mb="xs">{change.findings.map((finding) => <Finding key={finding.rule} finding={finding} />)}</Stack>}
+          <DiffView before={change.new ? '' : sideText(change.agreed)} after={sideText(change.offered)} beforeLabel={t('servers.agreed')} afterLabel={t('servers.offered')} />
         </div>
       ))}</Stack>
     </div>
@@ -61,6 +91,7 @@ function Detail({ server, onClose }: { server: McpServer; onClose: () => void })
   const refresh = useAction(() => actions.refresh(server.id), { invalidates, done: () => notify(t('servers.refreshed')) });
   const patch = useAction((change: Parameters<typeof actions.patch>[1]) => actions.patch(server.id, change), { invalidates });
   const remove = useAction(() => actions.remove(server.id), { invalidates, done: () => { onClose(); notify(t('common.deleted')); } });
+  const review = useAction(() => actions.review(server.id), { invalidates, done: () => notify(t('servers.reviewed')) });
   const login = useAction(() => actions.login(server.id), { done: ({ authorization_url }) => { if (/^https?:/.test(authorization_url)) window.open(authorization_url, '_blank', 'noopener'); } });
   const logout = useAction(() => actions.logout(server.id), { invalidates });
   const tools = useQuery(bundleToolsQuery(server.id)).data?.tools ?? [];
@@ -77,10 +108,12 @@ function Detail({ server, onClose }: { server: McpServer; onClose: () => void })
             <Switch label={t('common.enabled')} checked={server.enabled} disabled={Boolean(server.declared_in)} onChange={(event) => patch.mutate({ enabled: event.currentTarget.checked })} />
             <Button variant="default" leftSection={<IconRefresh size={14} />} loading={refresh.isPending} onClick={() => refresh.mutate(undefined)}>{t('servers.refresh')}</Button>
             {isRemote && (state.phase === 'needs_auth' ? <Button leftSection={<IconLogin size={14} />} loading={login.isPending} onClick={() => login.mutate(undefined)}>{t('servers.login')}</Button> : <Button variant="subtle" color="gray" onClick={() => logout.mutate(undefined)}>{t('servers.logout')}</Button>)}
+            {!server.reviewed_at && <Button variant="default" loading={review.isPending} onClick={() => review.mutate(undefined)}>{t('servers.review')}</Button>}
             {!server.declared_in && <Button variant="default" leftSection={<IconTrash size={14} />} onClick={() => void askDelete()}>{t('common.delete')}</Button>}
           </Group>
         ) : <PermissionNote needs="admin" />}
         <Changes server={server} />
+        <Findings server={server} />
         <SectionTitle>{t('nav.tools')} · {state.tools}</SectionTitle>
         <Stack gap={4}>{tools.map((tool) => <Group key={toolRef(tool)} gap="sm" wrap="nowrap"><StatusBadge status={tool.ready ? (tool.enabled ? tool.status : 'disabled') : 'not_ready'} iconOnly /><ToolLink tool={toolRef(tool)} /><Text c="dimmed" truncate flex={1}>{oneLine(tool.description, 120)}</Text></Group>)}</Stack>
         {state.stderr && state.stderr.length > 0 && <><SectionTitle>stderr</SectionTitle><TextView text={state.stderr.join('\n')} label="stderr" maxHeight={220} /></>}
@@ -90,6 +123,7 @@ function Detail({ server, onClose }: { server: McpServer; onClose: () => void })
           [t('tools.policy'), <Select key="p" aria-label={t('tools.policy')} data={['allow', 'elevated', 'deny']} value={server.policy} disabled={!mayAdmin} allowDeselect={false} w={140} onChange={(next) => patch.mutate({ policy: next as never })} />],
           [t('servers.network'), !isRemote && <Switch key="n" aria-label={t('servers.network')} checked={server.network ?? false} disabled={!mayAdmin || Boolean(server.declared_in)} onChange={(event) => patch.mutate({ network: event.currentTarget.checked })} />],
           [t('servers.acceptChanges'), <Switch key="s" aria-label={t('servers.acceptChanges')} checked={server.accept_changes} disabled={!mayAdmin} onChange={(event) => patch.mutate({ accept_changes: event.currentTarget.checked })} />],
+          [t('servers.reviewNewTools'), <Select key="r" aria-label={t('servers.reviewNewTools')} data={[{ value: 'auto', label: t('servers.reviewAuto') }, { value: 'always', label: t('servers.reviewAlways') }, { value: 'never', label: t('servers.reviewNever') }]} value={server.review_new_tools == null ? 'auto' : server.review_new_tools ? 'always' : 'never'} disabled={!mayAdmin || Boolean(server.declared_in)} allowDeselect={false} w={220} onChange={(next) => patch.mutate({ review_new_tools: next === 'auto' ? null : next === 'always' })} />],
           [t('servers.declaredIn'), server.declared_in && <Mono key="declaredIn">{server.declared_in}</Mono>], [t('servers.failures'), state.failures || null],
         ]} />
       </Stack>

@@ -270,6 +270,8 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("delete", "/mcp-servers/{id}", NotFound),
     ("post", "/mcp-servers/{id}/refresh", NotFound),
     ("get", "/mcp-servers/{id}/changes", NotFound),
+    ("get", "/mcp-servers/{id}/findings", NotFound),
+    ("post", "/mcp-servers/{id}/review", NotFound),
     ("post", "/mcp-servers/{id}/accept", NotFound),
     ("post", "/mcp-servers/{id}/reject", NotFound),
     ("post", "/mcp-servers/{id}/login", NotFound),
