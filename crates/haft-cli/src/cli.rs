@@ -173,9 +173,12 @@ pub(crate) enum Command {
     #[command(after_help = examples!("haft mcp-server add time -- mcp-server-time", "haft mcp-server list"))]
     McpServer(mcp_server::Command),
     /// Create tools from API descriptions and registries
-    #[command(subcommand)]
-    #[command(after_help = examples!("haft import openapi petstore.yaml --bundle pets"))]
-    Import(import::Command),
+    #[command(after_help = examples!(
+        "haft import petstore.yaml --bundle pets",
+        "haft import https://api.example.com/graphql --tag query --bearer API_TOKEN --dry-run",
+        "haft import shop.postman_collection.json"
+    ))]
+    Import(import::Arguments),
     /// Manage secrets, which tools refer to as `${NAME}`
     #[command(subcommand)]
     #[command(after_help = examples!("haft secret set WEATHER_API_KEY < key.txt", "haft secret list"))]

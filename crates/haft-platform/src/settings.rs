@@ -170,7 +170,7 @@ pub struct ImportSettings {
 
 impl Default for ImportSettings {
     fn default() -> Self {
-        Self { max_document_bytes: haft_import::openapi::MAX_DOCUMENT }
+        Self { max_document_bytes: haft_import::api::MAX_DOCUMENT }
     }
 }
 

@@ -9,7 +9,7 @@
     reason = "an example fails loudly and prints its result"
 )]
 
-use haft_import::openapi::{ImportOptions, read};
+use haft_import::{api::ImportOptions, openapi::read};
 use haft_search::Document;
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use haft_core::implementation::Auth;
 use haft_core::name::BundleSlug;
 use haft_core::outcome::ErrorCode;
-use haft_import::openapi::OperationFilter;
+use haft_import::api::{ApiKind, OperationFilter};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,7 +22,11 @@ pub(crate) struct ImportBody {
     /// The URL of the document.
     #[schema(example = "https://api.example.com/openapi.json")]
     url: Option<String>,
-    /// The document, as a string (JSON or YAML) or as an object.
+    /// The kind of the document: `openapi` (also Swagger 2.0), `postman`, `bruno` or `graphql`; default: detected. A URL of
+    /// the kind `graphql` is the endpoint, which is asked for its schema.
+    kind: Option<String>,
+    /// The document, as a string (JSON, YAML, GraphQL SDL, `.bru`) or as an object. A Bruno collection is an object with
+    /// `files`: the text of each file by its path.
     #[schema(value_type = Option<ImportDocument>)]
     document: Option<Value>,
     /// The bundle for the tools; default: derived from the title of the document.
@@ -58,8 +62,8 @@ pub(crate) enum ImportDocument {
 
 /// Where a document comes from.
 pub(crate) enum DocumentSource {
-    /// The text of the document.
-    Text(String),
+    /// The document, or a ZIP archive of a collection.
+    Bytes(Vec<u8>),
     /// The URL to fetch it from.
     Url(String),
 }
@@ -67,6 +71,7 @@ pub(crate) enum DocumentSource {
 /// A parsed import request.
 pub(crate) struct ImportRequest {
     pub(crate) source: DocumentSource,
+    pub(crate) kind: Option<ApiKind>,
     pub(crate) bundle: Option<BundleSlug>,
     pub(crate) base_url: Option<String>,
     pub(crate) auth: Option<Auth>,
@@ -97,8 +102,8 @@ pub(crate) fn parse(body: &Body, params: &Params) -> Result<ImportRequest, ApiEr
     let request: ImportBody = body.json()?;
     let source = match (request.url, request.document) {
         (Some(url), None) => DocumentSource::Url(url),
-        (None, Some(Value::String(text))) => DocumentSource::Text(text),
-        (None, Some(document)) => DocumentSource::Text(document.to_string()),
+        (None, Some(Value::String(text))) => DocumentSource::Bytes(text.into_bytes()),
+        (None, Some(document)) => DocumentSource::Bytes(document.to_string().into_bytes()),
         (None, None) => {
             return Err(ApiError::bad_request("missing document: set `url` or `document`"));
         }
@@ -108,6 +113,7 @@ pub(crate) fn parse(body: &Body, params: &Params) -> Result<ImportRequest, ApiEr
     };
     Ok(ImportRequest {
         source,
+        kind: kind(request.kind.as_deref())?,
         bundle: request.bundle.as_deref().map(BundleSlug::new).transpose()?,
         base_url: request.base_url,
         auth: request.auth,
@@ -122,6 +128,16 @@ pub(crate) fn parse(body: &Body, params: &Params) -> Result<ImportRequest, ApiEr
     })
 }
 
+fn kind(name: Option<&str>) -> Result<Option<ApiKind>, ApiError> {
+    let Some(name) = name.filter(|name| !name.is_empty() && *name != "auto") else { return Ok(None) };
+    let known = ApiKind::from_name(name).ok_or_else(|| {
+        let names = ApiKind::ALL.map(|kind| format!("`{}`", kind.as_str())).join(", ");
+        let shown = haft_core::problem::excerpt(name, 40);
+        ApiError::bad_request(format!("unknown `kind` `{shown}`; expected one of {names}"))
+    })?;
+    Ok(Some(known))
+}
+
 fn is_request(body: &Body) -> bool {
     let Ok(keys) = serde_json::from_slice::<TopLevelKeys>(&body.bytes) else { return false };
     // A request without a document is still a request: no document consists of request keys only.
@@ -133,7 +149,8 @@ fn is_request(body: &Body) -> bool {
 
 fn from_document(body: &Body, params: &Params) -> Result<ImportRequest, ApiError> {
     Ok(ImportRequest {
-        source: DocumentSource::Text(body.text()?.to_owned()),
+        source: DocumentSource::Bytes(body.bytes.to_vec()),
+        kind: kind(params.get("kind"))?,
         bundle: params.get("bundle").map(BundleSlug::new).transpose()?,
         base_url: params.get("base_url").map(str::to_owned),
         auth: None,

@@ -226,6 +226,7 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(deliveries::list))
         .routes(routes!(deliveries::redeliver))
         .routes(routes!(deliveries::test))
+        .routes(routes!(import::api))
         .routes(routes!(import::openapi))
         .routes(routes!(import_registry::registry))
         .routes(routes!(import_items::import_curl))

@@ -142,7 +142,7 @@ export const tenants = {
 };
 
 export const imports = {
-  openapi: (options: Partial<ImportBody>) => data(client.POST('/import/openapi', { body: options as ImportBody })),
+  api: (options: Partial<ImportBody>) => data(client.POST('/import/api', { body: options as ImportBody })),
   curl: (options: Partial<CurlImport> & { command: string }) => data(client.POST('/import/curl', { body: options as CurlImport })),
   tools: (options: Partial<ToolsImport> & { text: string }) => data(client.POST('/import/tools', { body: options as ToolsImport })),
   mcp: (options: Partial<McpImport> & { config: string }) => data(client.POST('/import/mcp', { body: options as McpImport })),

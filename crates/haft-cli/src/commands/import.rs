@@ -2,21 +2,30 @@
 
 use std::path::Path;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use haft_api::import::{ImportAction, ImportReport, ImportedTool};
 use serde_json::{Value, json};
 
-use super::import_registry;
+use super::{import_registry, import_source};
 use crate::client::Request;
 use crate::context::Context;
 use crate::error::CliError;
-use crate::input;
 use crate::view;
 
 /// Create tools from API descriptions and registries
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    api: Option<Api>,
+}
+
+/// Create tools from descriptions of one kind
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Create or update a tool for each operation of an OpenAPI 3.0 or 3.1 document
+enum Command {
+    /// Create or update a tool for each operation of an OpenAPI 3 or Swagger 2.0 document
     #[command(after_help = examples!(
         "haft import openapi petstore.yaml --bundle pets",
         "haft import openapi https://api.example.com/openapi.json --tag issues --bearer API_TOKEN --dry-run"
@@ -30,10 +39,51 @@ pub(crate) enum Command {
     Registry(import_registry::Arguments),
 }
 
+/// Create or update a tool for each operation of an API description
+#[derive(Debug, Args)]
+struct Api {
+    #[command(flatten)]
+    options: Options,
+    /// Kind of the description [default: detected]
+    #[arg(long, value_enum, value_name = "KIND")]
+    kind: Option<Kind>,
+}
+
 /// Create or update a tool for each operation of an OpenAPI document
 #[derive(Debug, Args)]
-pub(crate) struct Openapi {
-    /// Document: a file, a URL, or `-` for stdin
+struct Openapi {
+    #[command(flatten)]
+    options: Options,
+}
+
+/// A kind of API description.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Kind {
+    /// OpenAPI 3, or Swagger 2.0
+    Openapi,
+    /// A Postman collection
+    Postman,
+    /// A Bruno collection: a folder, or a ZIP archive of it
+    Bruno,
+    /// A GraphQL schema, or the URL of an endpoint
+    Graphql,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Openapi => "openapi",
+            Self::Postman => "postman",
+            Self::Bruno => "bruno",
+            Self::Graphql => "graphql",
+        }
+    }
+}
+
+/// What to import, and how
+#[derive(Debug, Args)]
+struct Options {
+    /// Description: a file, a folder or ZIP archive of a Bruno collection, a URL, or `-` for stdin
     #[arg(value_name = "FILE|URL")]
     source: String,
     /// Bundle for the tools [default: derived from the title of the document]
@@ -51,7 +101,7 @@ pub(crate) struct Openapi {
     /// Skip operations that match this pattern (repeatable)
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// Base URL of the operations, instead of the document's servers
+    /// Base URL of the operations, instead of the document's servers; the endpoint of a GraphQL schema
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
     /// Name of a secret to send as bearer token, instead of the document's security
@@ -66,15 +116,22 @@ pub(crate) struct Openapi {
 }
 
 /// Runs the command.
-pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
-    match command {
-        Command::Openapi(arguments) => openapi(arguments, context).await,
-        Command::Registry(arguments) => import_registry::run(arguments, context).await,
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
+    match (arguments.command, arguments.api) {
+        (Some(Command::Registry(arguments)), _) => import_registry::run(arguments, context).await,
+        (Some(Command::Openapi(arguments)), _) => {
+            import(&arguments.options, Some(Kind::Openapi), context).await
+        }
+        (None, Some(arguments)) => import(&arguments.options, arguments.kind, context).await,
+        (None, None) => Err(CliError::Usage {
+            message: "missing what to import".to_owned(),
+            hint: Some("pass a file or URL: `haft import FILE|URL`".to_owned()),
+        }),
     }
 }
 
-async fn openapi(arguments: Openapi, context: &Context) -> Result<(), CliError> {
-    let data = context.request(Request::post("/api/import/openapi", body(&arguments)?)).await?;
+async fn import(options: &Options, kind: Option<Kind>, context: &Context) -> Result<(), CliError> {
+    let data = context.request(Request::post("/api/import/api", body(options, kind)?)).await?;
     let report: ImportReport = view::read(&data)?;
     context.output.data(&data, |output| {
         output.table(&["OPERATION", "TOOL", "ACTION", "NOTE"], report.tools.iter().map(row).collect())?;
@@ -122,8 +179,9 @@ fn nothing_imported(lines: &[ImportedTool]) -> Option<CliError> {
     Some(CliError::NothingImported { operations, reason: reason.to_owned(), others })
 }
 
-fn body(arguments: &Openapi) -> Result<Value, CliError> {
+fn body(arguments: &Options, kind: Option<Kind>) -> Result<Value, CliError> {
     let mut body = json!({
+        "kind": kind.map(Kind::as_str),
         "tags": arguments.tags,
         "paths": arguments.paths,
         "include": arguments.include,
@@ -137,7 +195,7 @@ fn body(arguments: &Openapi) -> Result<Value, CliError> {
         let (key, value) = if is_url(&arguments.source) {
             ("url", arguments.source.clone())
         } else {
-            ("document", input::read_text(Path::new(&arguments.source))?)
+            ("document", import_source::read(Path::new(&arguments.source))?)
         };
         map.insert(key.to_owned(), Value::String(value));
         if let Some(name) = &arguments.bearer {

@@ -21,6 +21,7 @@ mod edit_resource;
 pub(crate) mod group;
 pub(crate) mod import;
 mod import_registry;
+mod import_source;
 pub(crate) mod init;
 pub(crate) mod key;
 pub(crate) mod life_cycle;

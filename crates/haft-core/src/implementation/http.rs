@@ -89,6 +89,11 @@ pub struct HttpRequest {
     /// The body: a text template, or a structure whose strings are templates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
+    /// The fields of the body whose values are files: a text, or an object with `text`, `base64`, or `path` of a file in
+    /// the workspace, and optionally `name` and `media_type`. In `multipart/form-data` each is a part of its own; with
+    /// another content type, the only field of the body is the file that is sent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
     /// Whether the body and its content type are omitted if no argument of the body was given.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub optional_body: bool,
@@ -191,6 +196,8 @@ pub enum ResponseEncoding {
     Json,
     /// As text.
     Text,
+    /// As the response of a GraphQL server: its `data`; `errors` fail the call.
+    Graphql,
 }
 
 /// The result of a failed request.

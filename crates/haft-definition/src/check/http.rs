@@ -8,7 +8,7 @@ use haft_core::schema::Schema;
 use haft_core::spec::ToolSpec;
 use serde_json::Value;
 
-const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+const METHODS: [&str; 8] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "QUERY"];
 
 /// The headers that the HTTP client sets, besides `proxy-…`.
 const OWN_HEADERS: [&str; 7] =
@@ -93,6 +93,13 @@ fn unused(request: &HttpRequest, checked: &mut CheckReport) {
     // The fields of a body that is one template are unknown.
     if request.body.as_ref().is_some_and(|body| !body.is_object()) {
         return;
+    }
+    for (index, name) in request.files.iter().enumerate() {
+        if request.body.as_ref().is_none_or(|body| body.get(name).is_none()) {
+            let shown = haft_core::problem::excerpt(name, 60);
+            let message = format!("has no effect: the body has no field `{shown}`");
+            checked.warn(format!("implementation.files[{index}]"), "without_use", message);
+        }
     }
     for (index, name) in request.allow_reserved.iter().enumerate() {
         let is_field = request.body.as_ref().is_some_and(|body| body.get(name).is_some());

@@ -39,7 +39,11 @@ fn timeout(fields: &mut Fields<'_>) -> Option<u64> {
 }
 
 fn request(fields: &mut Fields<'_>) -> HttpRequest {
-    let encodings = [("json", ResponseEncoding::Json), ("text", ResponseEncoding::Text)];
+    let encodings = [
+        ("json", ResponseEncoding::Json),
+        ("text", ResponseEncoding::Text),
+        ("graphql", ResponseEncoding::Graphql),
+    ];
     HttpRequest {
         method: fields.text("method").unwrap_or_default(),
         url: fields.alias(&["url", "url_template"]).and_then(|key| fields.text(key)).unwrap_or_default(),
@@ -49,6 +53,7 @@ fn request(fields: &mut Fields<'_>) -> HttpRequest {
         allow_reserved: fields.texts("allow_reserved").unwrap_or_default(),
         headers: fields.text_map("headers").unwrap_or_default(),
         body: body(fields),
+        files: fields.texts("files").unwrap_or_default(),
         optional_body: fields.flag("optional_body").unwrap_or_default(),
         success_codes: success_codes(fields),
         response: fields

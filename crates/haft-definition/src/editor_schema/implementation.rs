@@ -135,13 +135,18 @@ fn request(object: Object) -> Object {
         .key("headers", text_map(), "Headers")
         .key("body", json!({}), "The body: a map becomes JSON")
         .key("body_template", text(), "The body as a text")
+        .key("files", texts(), "Fields of the body whose values are files")
         .key("optional_body", flag(), "Whether an empty body is left out")
         .key(
             "success_codes",
             json!({"type": "array", "items": {"type": "integer"}}),
             "Status codes of success",
         )
-        .keys(&["response", "response_encoding"], words(&["json", "text"]), "How the response is read")
+        .keys(
+            &["response", "response_encoding"],
+            words(&["json", "text", "graphql"]),
+            "How the response is read",
+        )
         .keys(&["extract", "extract_expr"], text(), "A JSONPath, such as `$.items[0]`")
 }
 

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 
 use super::auth::{self, AuthPlan};
 use super::failure::{self, RetrySafety};
+use super::multipart::{self, FileSource};
 use super::plan::{Plan, Step};
 use super::prepare;
 use super::request;
@@ -87,6 +88,10 @@ impl Prepared for PreparedHttp {
         self.plan.secrets.iter().map(String::as_str).collect()
     }
 
+    fn works_with_files(&self) -> bool {
+        self.plan.steps.iter().any(|step| !step.files.is_empty())
+    }
+
     fn preview(&self, args: &Map<String, Value>) -> Option<String> {
         super::preview::requests(&self.plan, args)
     }
@@ -134,7 +139,8 @@ impl PreparedHttp {
         values: &Values<'_>,
         safety: RetrySafety,
     ) -> Result<Value, CallError> {
-        let mut outgoing = step.build(values)?;
+        let loaded = multipart::load(step, values, call).await?;
+        let mut outgoing = step.build(values, FileSource::Loaded(&loaded))?;
         pass_key_on(&mut outgoing, call, self.plan.steps.len() == 1);
         if let Some(auth) = &self.plan.auth {
             auth.apply(&mut outgoing, call, values, self.shared.clock.now())?;

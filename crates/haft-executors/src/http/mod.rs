@@ -21,6 +21,7 @@ mod exchange;
 mod executor;
 mod extract;
 mod failure;
+mod multipart;
 mod oauth;
 mod pairs;
 mod plan;

@@ -43,6 +43,8 @@ pub(super) struct Step {
     pub(super) body: Body,
     /// Whether no body is sent if none of its values is given.
     pub(super) optional_body: bool,
+    /// The fields of the body that are files.
+    pub(super) files: Vec<String>,
     /// The content type, if the definition has none.
     pub(super) content_type: Option<HeaderValue>,
     pub(super) success: Vec<u16>,
@@ -65,12 +67,17 @@ pub(super) enum Body {
     Text(Template, EscapeContext<'static>),
     Json(ValueTemplate),
     Form(ValueTemplate),
+    /// `multipart/form-data`, a part for each field.
+    Multipart(ValueTemplate),
+    /// The file in the field with this name.
+    File(ValueTemplate, String),
 }
 
 impl Step {
     /// Returns whether the method is idempotent.
     pub(super) fn is_idempotent(&self) -> bool {
         matches!(self.method, Method::GET | Method::HEAD | Method::PUT | Method::DELETE | Method::OPTIONS)
+            || self.method.as_str() == "QUERY"
     }
 
     pub(super) fn succeeds(&self, status: u16) -> bool {
@@ -82,7 +89,9 @@ impl Step {
         let body: Vec<&str> = match &self.body {
             Body::Nothing => Vec::new(),
             Body::Text(template, _) => template.secrets().collect(),
-            Body::Json(value) | Body::Form(value) => value.secrets().collect(),
+            Body::Json(value) | Body::Form(value) | Body::Multipart(value) | Body::File(value, _) => {
+                value.secrets().collect()
+            }
         };
         self.url
             .secrets()

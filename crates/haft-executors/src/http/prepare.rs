@@ -124,7 +124,7 @@ impl Compiler {
         let headers = self.headers(&format!("{field}.headers"), request);
         let given =
             headers.iter().find(|(name, _)| name == CONTENT_TYPE).map(|(_, value)| value.literal_prefix());
-        let (body, content_type) = self.body(&format!("{field}.body"), request.body.as_ref(), given);
+        let (body, content_type) = self.body(&format!("{field}.body"), request, given);
         let extract = request.extract.as_deref().filter(|text| !text.is_empty());
         let extract = extract.and_then(|text| {
             Extract::compile(text, request.response)
@@ -143,6 +143,7 @@ impl Compiler {
             body,
             content_type,
             optional_body: request.optional_body,
+            files: request.files.clone(),
             styles: request.styles.clone(),
             allow_reserved: request.allow_reserved.clone(),
             success: request.success_codes.clone(),
@@ -183,14 +184,14 @@ impl Compiler {
     fn body(
         &mut self,
         field: &str,
-        body: Option<&Value>,
+        request: &HttpRequest,
         given: Option<&str>,
     ) -> (Body, Option<HeaderValue>) {
-        let compiled = match body {
+        let compiled = match request.body.as_ref() {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) if text.is_empty() => None,
             Some(Value::String(text)) => self.text_body(field, text, given),
-            Some(value) => self.structured_body(field, value, given),
+            Some(value) => self.structured_body(field, value, (given, &request.files)),
         };
         let Some((body, implied)) = compiled else { return (Body::Nothing, None) };
         (body, given.is_none().then(|| HeaderValue::from_static(implied)))
@@ -206,7 +207,9 @@ impl Compiler {
             Some(ContentKind::Form) => EscapeContext::Form,
             Some(ContentKind::Xml) => EscapeContext::Xml,
             Some(ContentKind::Multipart) => {
-                self.problem(field, "invalid_body", "multipart bodies are not supported");
+                let message = "a `multipart/form-data` body is an object of its fields; list those that are files in \
+                               `files`";
+                self.problem(field, "invalid_body", message);
                 return None;
             }
         };
@@ -219,18 +222,27 @@ impl Compiler {
         &mut self,
         field: &str,
         value: &Value,
-        given: Option<&str>,
+        (given, files): (Option<&str>, &[String]),
     ) -> Option<(Body, &'static str)> {
         let template = self.value(field, value)?;
+        // A file is the whole body unless it is a part of it.
+        let file = value.as_object().filter(|map| map.len() == 1).and_then(|map| map.keys().next());
+        let file = file.filter(|name| files.contains(name)).cloned();
         match given.map(content_kind) {
+            Some(ContentKind::Multipart) if value.is_object() => {
+                Some((Body::Multipart(template), "multipart/form-data"))
+            }
+            Some(kind) if file.is_some() && !matches!(kind, ContentKind::Form | ContentKind::Multipart) => {
+                Some((Body::File(template, file?), "application/octet-stream"))
+            }
             None | Some(ContentKind::Json) => Some((Body::Json(template), "application/json")),
             Some(ContentKind::Form) if value.is_object() => {
                 Some((Body::Form(template), "application/x-www-form-urlencoded"))
             }
             Some(_) => {
                 let message = "a structured body is sent as `application/json`, or an object as \
-                               `application/x-www-form-urlencoded`; for other content types use a \
-                               text body";
+                               `application/x-www-form-urlencoded` or `multipart/form-data`; for other \
+                               content types use a text body, or one field that is listed in `files`";
                 self.problem(field, "invalid_body", message);
                 None
             }
@@ -260,6 +272,7 @@ fn merged(base: &HttpRequest, step: &HttpStep) -> HttpRequest {
     request.styles.extend(own.styles);
     request.text_styles.extend(own.text_styles);
     request.allow_reserved.extend(own.allow_reserved);
+    request.files.extend(own.files);
     request.optional_body |= own.optional_body;
     request.headers.retain(|name, _| !own.headers.keys().any(|other| other.eq_ignore_ascii_case(name)));
     request.headers.extend(own.headers);

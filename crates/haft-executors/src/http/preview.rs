@@ -5,6 +5,7 @@ use haft_template::Values;
 use serde_json::{Map, Value};
 
 use super::auth::AuthPlan;
+use super::multipart::FileSource;
 use super::plan::{Plan, Step};
 use crate::egress::OutgoingRequest;
 use crate::preview;
@@ -15,7 +16,7 @@ pub(super) fn requests(plan: &Plan, args: &Map<String, Value>) -> Option<String>
     let values = Values { args, steps: &Map::new(), secrets: &secrets, version: &plan.version };
     let mut texts = Vec::with_capacity(plan.steps.len());
     for (index, step) in plan.steps.iter().enumerate() {
-        match step.build(&values) {
+        match step.build(&values, FileSource::Preview) {
             Ok(outgoing) => texts.push(request(&outgoing, plan.auth.as_ref())),
             Err(_) if index > 0 => texts.push(later(step)),
             Err(_) => return None,

@@ -3,26 +3,36 @@
 use bytes::Bytes;
 use haft_core::encode::percent_encode;
 use haft_core::outcome::{CallError, ErrorCode};
-use haft_template::{EscapeContext, RenderError, Values};
+use haft_template::{EscapeContext, Values};
 use http::header::{CONTENT_TYPE, COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use url::Url;
 
+use super::multipart::{self, FileSource};
 use super::pairs::{self, AllowedCharacters};
 use super::plan::{Body, Step};
 use crate::egress::OutgoingRequest;
 
 impl Step {
     /// Renders the templates.
-    pub(super) fn build(&self, values: &Values<'_>) -> Result<OutgoingRequest, CallError> {
+    pub(super) fn build(
+        &self,
+        values: &Values<'_>,
+        files: FileSource<'_>,
+    ) -> Result<OutgoingRequest, CallError> {
+        let (body, boundary) = self.render_body(values, files)?;
         let mut outgoing = OutgoingRequest {
             method: self.method.clone(),
             url: self.render_url(values)?,
             headers: self.render_headers(values)?,
-            body: self.render_body(values)?,
+            body,
             accepted_statuses: self.success.clone(),
         };
+        if let Some(boundary) = boundary {
+            let content_type = format!("multipart/form-data; boundary={boundary}");
+            outgoing.headers.insert(CONTENT_TYPE, header_value(&CONTENT_TYPE, &content_type)?);
+        }
         match (&self.content_type, &outgoing.body) {
             (Some(content_type), Some(_)) => {
                 outgoing.headers.insert(CONTENT_TYPE, content_type.clone());
@@ -76,9 +86,14 @@ impl Step {
         Ok(headers)
     }
 
-    fn render_body(&self, values: &Values<'_>) -> Result<Option<Bytes>, RenderError> {
+    /// Renders the body; returns also the boundary of a multipart body.
+    fn render_body(
+        &self,
+        values: &Values<'_>,
+        files: FileSource<'_>,
+    ) -> Result<(Option<Bytes>, Option<String>), CallError> {
         let optional = self.optional_body;
-        Ok(match &self.body {
+        let body = match &self.body {
             Body::Nothing => None,
             Body::Text(template, _) if optional && template.is_missing(values) => None,
             Body::Text(template, context) => Some(template.render(*context, values)?.text.into()),
@@ -91,7 +106,25 @@ impl Step {
                 Some(Value::Object(map)) => Some(self.form(map).into()),
                 _ => Some(Bytes::new()),
             },
-        })
+            Body::Multipart(template) => match template.render(values)?.0 {
+                Some(value) if optional && is_empty(&value) => None,
+                Some(Value::Object(map)) => {
+                    let (boundary, bytes) = multipart::encode(map, &self.files, files)?;
+                    return Ok((Some(bytes), Some(boundary)));
+                }
+                _ => return Err(CallError::internal("a multipart body is not an object")),
+            },
+            Body::File(template, name) => {
+                let value =
+                    template.render(values)?.0.and_then(|mut value| Some(value.get_mut(name)?.take()));
+                match value.filter(|value| !value.is_null()) {
+                    Some(value) => Some(multipart::file(name, value, files)?.bytes),
+                    None if optional => None,
+                    None => Some(Bytes::new()),
+                }
+            }
+        };
+        Ok((body, None))
     }
 
     fn form(&self, map: Map<String, Value>) -> String {

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use encoding_rs::{Encoding, UTF_8};
 use haft_core::implementation::ResponseEncoding;
 use haft_core::outcome::{CallError, ErrorCode};
@@ -15,6 +17,12 @@ use super::extract::{self, Extract};
 
 /// The maximum nesting depth of JSON, which is also what the parser supports.
 const MAX_DEPTH: usize = 127;
+
+/// The number of GraphQL errors in a message.
+const MAX_GRAPHQL_ERRORS: usize = 5;
+
+/// The images that models and browsers read.
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// Converts a response to a value.
 pub(super) struct ResponseReader {
@@ -127,6 +135,9 @@ fn body_error(error: &reqwest::Error) -> BodyError {
 impl ResponseReader {
     /// Converts a response to a value.
     pub(super) fn value(&self, body: &ResponseBody) -> Result<Value, CallError> {
+        if self.encoding == Some(ResponseEncoding::Graphql) {
+            return self.graphql(body);
+        }
         let found = match &self.extract {
             Some(Extract::Path(path)) => extract::by_path(path, &json(body)?).map_err(|_| {
                 invalid(format!("the response is too large for `{}`", excerpt(path.as_str(), 100)))
@@ -145,19 +156,56 @@ impl ResponseReader {
             return Ok(Value::Null);
         }
         match self.encoding {
-            Some(ResponseEncoding::Json) => json(body),
+            Some(ResponseEncoding::Json | ResponseEncoding::Graphql) => json(body),
             Some(ResponseEncoding::Text) => Ok(Value::String(text(body))),
             None if body.bytes.is_empty() => Ok(Value::Null),
             None if is_json(&body.content_type) => json(body),
             None if is_text(&body.content_type) || std::str::from_utf8(&body.bytes).is_ok() => {
                 Ok(Value::String(text(body)))
             }
-            None => {
-                let kind = excerpt(&body.content_type, 60);
-                Err(invalid(format!("the response is binary (`{kind}`); only JSON and text are supported")))
-            }
+            None => Ok(binary(body)),
         }
     }
+
+    /// Returns the `data` of a GraphQL response, or the part that `extract` selects of it. Errors fail the call, also next
+    /// to partial data: a model would take the rest for the whole.
+    fn graphql(&self, body: &ResponseBody) -> Result<Value, CallError> {
+        let mut root = json(body)?;
+        let errors = root.get("errors").and_then(Value::as_array).filter(|errors| !errors.is_empty());
+        if let Some(errors) = errors {
+            let messages = errors.iter().take(MAX_GRAPHQL_ERRORS).map(|error| {
+                let message = error.get("message").and_then(Value::as_str).unwrap_or("unknown error");
+                excerpt(message, 300)
+            });
+            let more = errors.len().saturating_sub(MAX_GRAPHQL_ERRORS);
+            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+            let messages = messages.collect::<Vec<_>>().join("; ");
+            return Err(CallError::new(
+                ErrorCode::ExecutionFailed,
+                format!("the GraphQL server reports: {messages}{more}"),
+            ));
+        }
+        let data = root.get_mut("data").map(Value::take);
+        let data = data.ok_or_else(|| invalid("the GraphQL response has no `data`".to_owned()))?;
+        let Some(Extract::Path(path)) = &self.extract else { return Ok(data) };
+        let found = extract::by_path(path, &data).map_err(|_| {
+            invalid(format!("the response is too large for `{}`", excerpt(path.as_str(), 100)))
+        })?;
+        found.ok_or_else(|| {
+            invalid(format!("`{}` matched nothing in the response", excerpt(path.as_str(), 100)))
+        })
+    }
+}
+
+/// Returns a binary body: an image as a content block, which models see; any other as a file.
+fn binary(body: &ResponseBody) -> Value {
+    let data = STANDARD.encode(&body.bytes);
+    let media_type = media(&body.content_type);
+    if IMAGES.contains(&media_type) {
+        return serde_json::json!([{"type": "image", "data": data, "mimeType": media_type}]);
+    }
+    let media_type = if media_type.is_empty() { "application/octet-stream" } else { media_type };
+    serde_json::json!({"media_type": excerpt(media_type, 100), "size": body.bytes.len(), "base64": data})
 }
 
 fn invalid(message: String) -> CallError {

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::command::{self, Command, Data};
 use super::{CurlError, MAX_BYTES};
-use crate::openapi::{argument_name, secret_name};
+use crate::api::names::{argument_name, secret_name};
 
 /// The largest number of arguments; further fields stay constant.
 const MAX_ARGUMENTS: usize = 100;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::names::argument_name;
+use crate::api::names::argument_name;
 use haft_core::problem::{Problem, excerpt};
 
 /// The location of a parameter.

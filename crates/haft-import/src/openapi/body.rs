@@ -6,6 +6,7 @@ use super::arguments::ParamLocation;
 use super::document::{Document, Operation};
 use super::operation::{Draft, SkipError};
 use super::parameters::{ParamEncoding, param_encoding};
+use crate::api::templates::file_schema;
 use haft_core::problem::excerpt;
 
 /// The maximum nesting of `allOf` in a body whose fields become arguments.
@@ -20,6 +21,9 @@ enum BodyEncoding {
     Json,
     Form,
     Text,
+    Multipart,
+    /// A body that is one file.
+    File,
 }
 
 /// The fields of a body that is an object.
@@ -45,6 +49,7 @@ pub(super) fn read<'d>(
     let Some((media, form, value)) = choose(content) else {
         return unsupported(content, required, draft);
     };
+    let value = document.follow(value).map_err(|error| SkipError::Body(error.to_string()))?;
     let schema = value.get("schema");
     let fields =
         schema.and_then(|schema| fields(document, schema, MAX_DEPTH)).filter(|f| !f.properties.is_empty());
@@ -60,7 +65,13 @@ pub(super) fn read<'d>(
             draft.request.body = Some(flat(&fields, needs_fields, draft));
             draft.content_type(media);
         }
-        (BodyEncoding::Form, None) => return unsupported(content, required, draft),
+        (BodyEncoding::Multipart, Some(fields)) => {
+            draft.request.files = files(document, value, &fields);
+            draft.request.body = Some(flat(&fields, needs_fields, draft));
+            draft.content_type("multipart/form-data");
+        }
+        (BodyEncoding::Form | BodyEncoding::Multipart, None) => return unsupported(content, required, draft),
+        (BodyEncoding::File, _) => whole_file(body, media, draft),
         (BodyEncoding::Json | BodyEncoding::Text, _) => whole(body, media, schema, form, draft),
     }
     draft.request.optional_body = !required && draft.request.body.is_some();
@@ -74,12 +85,18 @@ fn choose(content: &Map<String, Value>) -> Option<(&str, BodyEncoding, &Value)> 
         match plain(media).as_str() {
             "application/json" => Some((0, BodyEncoding::Json, "application/json")),
             "*/*" | "application/*" => Some((2, BodyEncoding::Json, "application/json")),
+            "multipart/form-data" => Some((5, BodyEncoding::Multipart, "")),
             other if other.starts_with("multipart/") => None,
+            // One JSON value per line is not JSON.
+            "application/jsonl" | "application/x-ndjson" | "application/json-seq" => {
+                Some((4, BodyEncoding::Text, ""))
+            }
             other if other.ends_with("+json") || other.contains("/json") => Some((1, BodyEncoding::Json, "")),
             "application/x-www-form-urlencoded" => Some((3, BodyEncoding::Form, "")),
             other if other.starts_with("text/") && !other.contains("xml") => {
                 Some((4, BodyEncoding::Text, ""))
             }
+            other if is_file(other) => Some((6, BodyEncoding::File, "")),
             _ => None,
         }
     };
@@ -87,6 +104,17 @@ fn choose(content: &Map<String, Value>) -> Option<(&str, BodyEncoding, &Value)> 
     let ((_, form, name), media, value) = known.min_by_key(|((rank, ..), ..)| *rank)?;
     let media = if name.is_empty() { media.as_str() } else { name };
     is_media(media).then_some((media, form, value))
+}
+
+/// Returns whether a media type is that of a file, rather than of a format that a model writes.
+fn is_file(media: &str) -> bool {
+    let is_binary = ["image/", "audio/", "video/", "font/"].iter().any(|start| media.starts_with(start));
+    let is_known = matches!(
+        media,
+        "application/octet-stream" | "application/pdf" | "application/zip" | "application/gzip"
+    );
+    let is_office = media.starts_with("application/vnd.") && !media.ends_with("+xml");
+    (is_binary && !media.ends_with("+xml")) || is_known || is_office
 }
 
 /// Returns whether a text is a valid content type.
@@ -167,15 +195,62 @@ fn flat<'d>(fields: &Fields<'d>, required: bool, draft: &mut Draft<'d>) -> Value
     let mut body = Map::new();
     for (name, schema) in &fields.properties {
         let field = format!("body.{}", excerpt(name, 60));
-        let converted = draft.converter.convert(schema, &field);
+        let mut converted = draft.converter.convert(schema, &field);
         if converted.get("readOnly") == Some(&Value::Bool(true)) {
             continue;
+        }
+        if draft.request.files.iter().any(|file| file == name) {
+            converted = file_argument(&converted);
         }
         let needed = required && fields.required.contains(name);
         let template = draft.arguments.add(ParamLocation::Body, name, converted, needed);
         body.insert((*name).to_owned(), json!(template));
     }
     Value::Object(body)
+}
+
+/// Returns the fields of a multipart body that are files: binary strings, lists of them, and fields that the encoding gives
+/// a binary media type.
+fn files(document: &Document, value: &Value, fields: &Fields<'_>) -> Vec<String> {
+    let is_binary = |schema: &Value| {
+        let text = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default();
+        matches!(text("format"), "binary" | "file")
+            || text("type") == "file"
+            || !text("contentMediaType").is_empty() && text("contentEncoding").is_empty()
+    };
+    let encoding = |name: &str| value.get("encoding")?.get(name)?.get("contentType")?.as_str();
+    let is_file_field = |(name, schema): &&(&str, &Value)| {
+        let Ok(schema) = document.follow(schema) else { return false };
+        let items = schema.get("items").and_then(|items| document.follow(items).ok());
+        // A schema of 3.1 may say nothing, as its media type does.
+        let is_free = schema.as_object().is_some_and(|map| !map.contains_key("type"));
+        is_binary(schema)
+            || items.is_some_and(is_binary)
+            || (is_free
+                && encoding(name)
+                    .is_some_and(|media| is_file(media.split([';', ',']).next().unwrap_or_default())))
+    };
+    fields.properties.iter().filter(is_file_field).map(|(name, _)| (*name).to_owned()).collect()
+}
+
+/// Returns the schema of an argument that is a file, or a list of files.
+fn file_argument(converted: &Value) -> Value {
+    let description = converted.get("description").and_then(Value::as_str).unwrap_or_default();
+    if converted.get("type").is_some_and(|kind| kind == "array") {
+        return json!({"type": "array", "items": file_schema(""), "description": description});
+    }
+    file_schema(description)
+}
+
+/// Makes a body that is one file an argument.
+fn whole_file(body: &Value, media: &str, draft: &mut Draft<'_>) {
+    let words =
+        crate::api::text::clean(body.get("description").and_then(Value::as_str).unwrap_or_default(), 1000);
+    let required = body.get("required") != Some(&Value::Bool(false));
+    let template = draft.arguments.add(ParamLocation::Body, "file", file_schema(&words), required);
+    draft.request.body = Some(json!({"file": template}));
+    draft.request.files = vec!["file".to_owned()];
+    draft.content_type(if media.contains('*') { "application/octet-stream" } else { media });
 }
 
 fn styles<'d>(document: &'d Document, value: &'d Value, fields: &Fields<'d>, draft: &mut Draft<'d>) {
@@ -228,7 +303,8 @@ fn whole<'d>(
         Value::Object(map) => map,
         _ => Map::new(),
     };
-    let words = super::text::clean(body.get("description").and_then(Value::as_str).unwrap_or_default(), 1000);
+    let words =
+        crate::api::text::clean(body.get("description").and_then(Value::as_str).unwrap_or_default(), 1000);
     if !map.contains_key("description") {
         let words = if words.is_empty() { "The request body".to_owned() } else { words };
         map.insert("description".to_owned(), json!(words));

@@ -7,36 +7,20 @@ use serde_json::{Map, Value};
 use haft_core::problem::{Problem, excerpt};
 use haft_definition::dialect::{Bounds, read_foreign};
 
-/// The default maximum size of a document, in bytes.
-pub const MAX_DOCUMENT: usize = 32 * 1024 * 1024;
+use super::swagger;
+use crate::api::{ImportOptions, Selectable};
+
 /// The maximum length of a chain of references.
 const MAX_CHAIN: usize = 32;
 /// The supported methods.
-const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
-
-/// The limits of an import.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// The maximum size of the document, in bytes.
-    pub bytes: usize,
-    /// The maximum number of imported operations.
-    pub operations: usize,
-    /// The maximum total size of the schemas of all tools, in bytes; shared schemas are copied for each operation.
-    pub schemas: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { bytes: MAX_DOCUMENT, operations: 5000, schemas: 64 * 1024 * 1024 }
-    }
-}
+const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "query"];
 
 /// The version of OpenAPI, which determines the schema dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpenApiVersion {
     /// 3.0, with `nullable`, `exclusiveMinimum: true`, and nothing next to `$ref`.
     V30,
-    /// 3.1, with JSON Schema 2020-12.
+    /// 3.1 and 3.2, with JSON Schema 2020-12.
     V31,
 }
 
@@ -63,11 +47,22 @@ impl RefError {
     }
 }
 
-/// An OpenAPI 3.0 or 3.1 document.
+/// The form that a document was written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    OpenApi,
+    /// Swagger 2.0, converted to OpenAPI 3.0.
+    Swagger,
+}
+
+/// An OpenAPI 3 document.
 #[derive(Debug)]
 pub(super) struct Document {
     pub(super) root: Value,
     pub(super) openapi_version: OpenApiVersion,
+    pub(super) origin: Origin,
+    /// The URI that references may start with, `$self` of OpenAPI 3.2.
+    own_uri: String,
 }
 
 /// One operation.
@@ -87,10 +82,6 @@ impl<'d> Operation<'d> {
         self.value.get("operationId").and_then(Value::as_str).map(str::trim).filter(|id| !id.is_empty())
     }
 
-    pub(super) fn tags(&self) -> impl Iterator<Item = &'d str> {
-        self.value.get("tags").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
-    }
-
     pub(super) fn text(&self, key: &str) -> &'d str {
         self.value.get(key).and_then(Value::as_str).unwrap_or_default().trim()
     }
@@ -100,33 +91,58 @@ impl<'d> Operation<'d> {
     }
 }
 
+impl Selectable for Operation<'_> {
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn id(&self) -> Option<&str> {
+        Operation::id(self)
+    }
+
+    fn path(&self) -> &str {
+        self.path
+    }
+
+    fn tags(&self) -> Vec<&str> {
+        self.value
+            .get("tags")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect()
+    }
+}
+
 impl Document {
-    /// Parses a document.
-    pub(super) fn read(text: &str, limits: Limits) -> Result<Self, Problem> {
-        if text.len() > limits.bytes {
-            let message = format!(
-                "the document has {} bytes; the limit is {} (`import.max_document_bytes`)",
-                text.len(),
-                limits.bytes
-            );
-            return Err(Problem::new("", "too_large", message));
-        }
-        let bounds = Bounds { nodes: 2_000_000, bytes: limits.bytes.saturating_mul(2) };
-        let root = read_foreign(text, bounds)?;
-        Ok(Self { openapi_version: openapi_version(&root)?, root })
+    /// Parses a document; converts Swagger 2.0.
+    pub(super) fn read(text: &str, options: &ImportOptions) -> Result<Self, Problem> {
+        options.limits.check_size(text.len())?;
+        let bounds = Bounds { nodes: 2_000_000, bytes: options.limits.bytes.saturating_mul(2) };
+        let mut root = read_foreign(text, bounds)?;
+        let openapi_version = openapi_version(&root)?;
+        let origin = if root.get("swagger").is_some() {
+            swagger::convert(&mut root, options.document_url.is_some());
+            Origin::Swagger
+        } else {
+            Origin::OpenApi
+        };
+        let own_uri = root.get("$self").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Ok(Self { root, openapi_version, origin, own_uri })
     }
 
     /// Returns the title, or `untitled`.
     pub(super) fn title(&self) -> String {
         let title = self.root.pointer("/info/title").and_then(Value::as_str).unwrap_or_default();
-        let title = super::text::line(title, 120);
+        let title = crate::api::text::line(title, 120);
         if title.is_empty() { "untitled".to_owned() } else { title }
     }
 
     /// Returns the version of the described API.
     pub(super) fn version(&self) -> String {
         match self.root.pointer("/info/version") {
-            Some(Value::String(text)) => super::text::line(text, 60),
+            Some(Value::String(text)) => crate::api::text::line(text, 60),
             Some(Value::Number(number)) => number.to_string(),
             _ => String::new(),
         }
@@ -135,7 +151,8 @@ impl Document {
     /// Returns the target of a reference, which may be another reference.
     pub(super) fn at(&self, reference: &str) -> Result<&Value, RefError> {
         let shown = || excerpt(reference, 80);
-        let Some(pointer) = reference.strip_prefix('#') else { return Err(RefError::Remote(shown())) };
+        let local = reference.strip_prefix(self.own_uri.as_str()).unwrap_or(reference);
+        let Some(pointer) = local.strip_prefix('#') else { return Err(RefError::Remote(shown())) };
         let decoded = percent_encoding::percent_decode_str(pointer).decode_utf8();
         let decoded = decoded.map_err(|_| RefError::Missing(shown()))?;
         self.root.pointer(&decoded).ok_or_else(|| RefError::Missing(shown()))
@@ -163,13 +180,14 @@ impl Document {
                     continue;
                 }
             };
+            let additional = item.get("additionalOperations").and_then(Value::as_object);
+            let unsupported = additional.into_iter().flat_map(Map::keys).map(String::as_str);
+            let trace = item.get("trace").map(|_| "TRACE");
+            warnings.extend(unsupported.chain(trace).map(|method| {
+                let message = format!("skipped: the method `{}` is not supported", excerpt(method, 20));
+                warning("invalid_method", message)
+            }));
             for (key, value) in item {
-                if key == "trace" {
-                    warnings.push(warning(
-                        "invalid_method",
-                        "skipped: the method `TRACE` is not supported".to_owned(),
-                    ));
-                }
                 let Some(method) = METHODS.into_iter().find(|method| method == key) else { continue };
                 let Value::Object(value) = value else {
                     warnings.push(warning("wrong_type", format!("skipped: `{method}` is not a map")));
@@ -216,12 +234,15 @@ fn openapi_version(root: &Value) -> Result<OpenApiVersion, Problem> {
         return Err(Problem::new("", "not_openapi", message));
     };
     if let Some(version) = map.get("swagger") {
-        let shown = excerpt(&version_text(version), 20);
-        let message = format!(
-            "Swagger {shown} is not supported, only OpenAPI 3.0 and 3.1; convert the document first, for example with \
-             `npx swagger2openapi`"
-        );
-        return Err(Problem::new("swagger", "unsupported_version", message));
+        let version = version_text(version);
+        if !matches!(version.as_str(), "2" | "2.0") {
+            let shown = excerpt(&version, 20);
+            let message =
+                format!("Swagger {shown} is not supported; supported are Swagger 2.0 and OpenAPI 3");
+            return Err(Problem::new("swagger", "unsupported_version", message));
+        }
+        require_paths(map)?;
+        return Ok(OpenApiVersion::V30);
     }
     let Some(version) = map.get("openapi").map(version_text) else {
         let message = "not an OpenAPI document: missing field `openapi`, such as `openapi: 3.1.0`";
@@ -229,18 +250,27 @@ fn openapi_version(root: &Value) -> Result<OpenApiVersion, Problem> {
     };
     let openapi_version = match version.as_str() {
         v if v == "3.0" || v.starts_with("3.0.") => OpenApiVersion::V30,
-        v if v == "3" || v == "3.1" || v.starts_with("3.1.") => OpenApiVersion::V31,
+        v if matches!(v, "3" | "3.1" | "3.2") || v.starts_with("3.1.") || v.starts_with("3.2.") => {
+            OpenApiVersion::V31
+        }
         other => {
-            let message =
-                format!("unsupported OpenAPI version `{}`; supported are 3.0 and 3.1", excerpt(other, 20));
+            let message = format!(
+                "unsupported OpenAPI version `{}`; supported are 3.0, 3.1, 3.2 and Swagger 2.0",
+                excerpt(other, 20)
+            );
             return Err(Problem::new("openapi", "unsupported_version", message));
         }
     };
-    if !map.get("paths").is_some_and(Value::is_object) {
-        let message = "missing `paths`: the document has no operations";
-        return Err(Problem::new("paths", "missing_field", message));
-    }
+    require_paths(map)?;
     Ok(openapi_version)
+}
+
+fn require_paths(map: &Map<String, Value>) -> Result<(), Problem> {
+    if map.get("paths").is_some_and(Value::is_object) {
+        return Ok(());
+    }
+    let message = "missing `paths`: the document has no operations";
+    Err(Problem::new("paths", "missing_field", message))
 }
 
 /// Returns a version as a string; YAML reads `3.0` as a number.

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::read;
 use super::test_support::{document, http, import, only};
-use super::{ImportOptions, Limits, OperationFilter, read};
+use crate::api::{ImportOptions, Limits, OperationFilter};
 
 fn refusal(text: &str) -> String {
     read(text, &ImportOptions::default()).unwrap_err().to_string()
@@ -16,18 +17,13 @@ fn other_documents_are_rejected_with_a_fix() {
         ("[]", "not an OpenAPI document: expected a map with `openapi`, `info` and `paths`"),
         ("{}", "`openapi`: not an OpenAPI document: missing field `openapi`, such as `openapi: 3.1.0`"),
         (
-            "swagger: '2.0'\npaths: {}\n",
-            "`swagger`: Swagger 2.0 is not supported, only OpenAPI 3.0 and 3.1; convert the document first, for example \
-             with `npx swagger2openapi`",
+            "swagger: '1.2'\npaths: {}\n",
+            "`swagger`: Swagger 1.2 is not supported; supported are Swagger 2.0 and OpenAPI 3",
         ),
-        (
-            "swagger: 2.0\n",
-            "`swagger`: Swagger 2.0 is not supported, only OpenAPI 3.0 and 3.1; convert the document first, for example \
-             with `npx swagger2openapi`",
-        ),
+        ("swagger: 2.0\n", "`paths`: missing `paths`: the document has no operations"),
         (
             "openapi: 4.0.0\npaths: {}",
-            "`openapi`: unsupported OpenAPI version `4.0.0`; supported are 3.0 and 3.1",
+            "`openapi`: unsupported OpenAPI version `4.0.0`; supported are 3.0, 3.1, 3.2 and Swagger 2.0",
         ),
         ("openapi: 3.1.0\n", "`paths`: missing `paths`: the document has no operations"),
         ("openapi: 3.0.0\npaths: {}", "`paths`: the document has no operations"),
@@ -112,7 +108,7 @@ fn words_category_and_origin_come_from_the_document() {
     });
     let tool = only(&document("3.1.0", &json!({"/pets": {"get": operation}}), &json!({})));
     let spec = &tool.spec;
-    assert_eq!(spec.description, "Deprecated.\n\nFind a pet\n\nBy its <b>id</b>.\n\n* quick");
+    assert_eq!(spec.description, "Deprecated.\n\nFind a pet\n\nBy its id.\n\n* quick");
     assert_eq!((spec.display_name.as_str(), spec.category.as_str()), ("Find a pet", "pets"));
     assert_eq!(spec.tags, ["pets", "store"]);
     let origin = spec.origin.as_ref().unwrap();

@@ -6,8 +6,9 @@ use haft_definition::dialect::{self, Defaults};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::read;
 use super::test_support::{document, http, import, only, warnings_text};
-use super::{ImportOptions, Limits, read};
+use crate::api::{ImportOptions, Limits};
 use haft_core::catalog::FileForm;
 use haft_core::name::BundleSlug;
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::test_support::{document, import};
-use super::{ExistingTool, ImportOptions, MergePlan, MergeStep, merge};
+use crate::api::{ExistingTool, ImportOptions, MergePlan, MergeStep, merge};
 use haft_core::id::ToolId;
 use haft_core::implementation::{Auth, Implementation, Script, ScriptRuntime};
 use haft_core::name::ToolName;

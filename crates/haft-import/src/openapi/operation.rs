@@ -5,12 +5,13 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
 use super::document::{Document, Operation};
-use super::import::{ImportOptions, ImportedOperation};
 use super::schema::{Budget, Converter, PatternCache, References};
 use super::security::{self, Credentials};
 use super::servers::{self, BaseUrls, ServerError};
-use super::text::{clean, line};
-use super::{body, merge, parameters, response};
+use super::{body, parameters, response};
+use crate::api::templates::{allow_uploads, secret_names};
+use crate::api::text::{clean, clean_and_cut, line};
+use crate::api::{ImportOptions, ImportedOperation, Selectable as _, digests};
 use haft_core::implementation::{ApiKeyLocation, Auth, Http, HttpRequest, Implementation, TextStyle};
 use haft_core::name::{BundleSlug, ToolName};
 use haft_core::problem::{Problem, join};
@@ -120,6 +121,7 @@ pub(super) fn tool<'d>(
         .filter(|schema| Schema::compile("", schema).is_ok())
         .map(RawSchema::from)
         .unwrap_or_default();
+    allow_uploads(&mut spec);
     describe(context, operation, &mut spec, &mut warnings);
     Ok(ImportedOperation { spec, warnings, server: base, secrets: credentials.secrets })
 }
@@ -211,12 +213,17 @@ fn describe(
     if summary.is_empty() && description.is_empty() {
         words.push(format!("`{}` of {}", operation.key, context.title));
     }
-    spec.description = clean(&words.join("\n\n"), MAX_DESCRIPTION);
+    let (description, is_cut) = clean_and_cut(&words.join("\n\n"), MAX_DESCRIPTION);
+    spec.description = description;
+    if is_cut {
+        let message = format!("the description is cut to {MAX_DESCRIPTION} bytes");
+        warnings.push(Problem::new("description", "description_cut", message));
+    }
     // A display name that repeats the name is redundant.
     spec.display_name =
         Some(line(summary, MAX_LABEL)).filter(|title| title != spec.name.as_str()).unwrap_or_default();
     let mut tags: Vec<String> = Vec::new();
-    for tag in operation.tags().map(|tag| line(tag, MAX_LABEL)).filter(|tag| !tag.is_empty()) {
+    for tag in operation.tags().into_iter().map(|tag| line(tag, MAX_LABEL)).filter(|tag| !tag.is_empty()) {
         if tags.len() < MAX_ENTRIES && !tags.contains(&tag) {
             tags.push(tag);
         }
@@ -227,13 +234,6 @@ fn describe(
         document: context.title.to_owned(),
         operation: operation.key.clone(),
         operation_id: operation.id().map(|id| clean(id, 200)),
-        digests: merge::digests(spec),
+        digests: digests(spec),
     });
-}
-
-/// Returns the names of the secrets in an `auth`.
-fn secret_names(auth: &Auth) -> Vec<String> {
-    let text = serde_json::to_string(auth).unwrap_or_default();
-    let names = text.split("${").skip(1).filter_map(|part| part.split_once('}'));
-    names.map(|(name, _)| name.trim().to_owned()).collect()
 }

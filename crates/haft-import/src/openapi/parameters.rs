@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use super::arguments::ParamLocation;
-use super::document::{Document, Operation};
+use super::document::{Document, Operation, Origin};
 use super::operation::Draft;
 use super::servers::escape_template;
 use haft_core::encode::percent_encode;
@@ -124,7 +124,7 @@ fn text_style<'d>(
         ("" | "simple", ParamLocation::Path | ParamLocation::Header, true) => TextStyle::Pairs,
         ("label" | "matrix", ParamLocation::Path, false)
         | ("" | "simple", ParamLocation::Path | ParamLocation::Header, false)
-        | ("" | "form", ParamLocation::Cookie, _) => TextStyle::Comma,
+        | ("" | "form" | "cookie", ParamLocation::Cookie, _) => TextStyle::Comma,
         (style, ..) => {
             let message = format!(
                 "unsupported style `{}` of `{}` in this location; lists are comma-separated",
@@ -184,6 +184,10 @@ fn collect<'d>(
             "query" => ParamLocation::Query,
             "header" => ParamLocation::Header,
             "cookie" => ParamLocation::Cookie,
+            // A map that is the whole query.
+            "querystring" => ParamLocation::Query,
+            // The request body has them.
+            "body" | "formData" if document.origin == Origin::Swagger => continue,
             other => {
                 let message = format!(
                     "the parameter `{}` is skipped: unknown location `{}`",
@@ -252,7 +256,7 @@ impl<'d> Parameter<'d> {
             Value::Object(map) => map,
             _ => Map::new(),
         };
-        let description = super::text::clean(self.text("description"), 1000);
+        let description = crate::api::text::clean(self.text("description"), 1000);
         if !description.is_empty() {
             map.insert("description".to_owned(), json!(description));
         }
@@ -283,6 +287,9 @@ fn query<'d>(document: &'d Document, parameter: &Parameter<'d>, draft: &mut Draf
 }
 
 fn style<'d>(document: &'d Document, parameter: &Parameter<'d>, draft: &mut Draft<'d>) -> Option<ParamStyle> {
+    if parameter.text("in") == "querystring" {
+        return Some(ParamStyle::Spread);
+    }
     if parameter.schema().1 {
         return Some(ParamStyle::Json);
     }

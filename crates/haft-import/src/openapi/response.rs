@@ -37,7 +37,7 @@ pub(super) fn read(document: &Document, operation: &Operation<'_>) -> ResponseIn
     info.accept = Some((*media).clone()).filter(|media| super::body::is_media(media) && !media.contains('*'));
     if success.len() == 1
         && json.len() == 1
-        && let Some(schema) = value.get("schema")
+        && let Some(schema) = document.follow(value).ok().and_then(|value| value.get("schema"))
     {
         let mut left = MAX_COUNT;
         info.schema = outline(document, schema, 0, &mut left).unwrap_or_else(|| json!({}));
@@ -65,7 +65,7 @@ fn outline(document: &Document, schema: &Value, depth: usize, left: &mut usize) 
         out.insert("type".to_owned(), with_null(kind, depth));
     }
     if let Some(Value::String(text)) = schema.get("description") {
-        out.insert("description".to_owned(), json!(super::text::line(text, 120)));
+        out.insert("description".to_owned(), json!(crate::api::text::line(text, 120)));
     }
     if let Some(Value::Object(properties)) = schema.get("properties") {
         let mut inner = Map::new();

@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::document::{Document, OpenApiVersion, RefError, target};
-use super::text::clean;
+use super::document::{Document, OpenApiVersion, Origin, RefError, target};
+use crate::api::text::clean_and_cut;
 use haft_core::problem::Problem;
 use haft_core::schema::normalize::{is_supported_pattern, normalize_keywords};
 use haft_core::schema::walk::{self, Subschemas, any_value};
@@ -61,6 +61,8 @@ pub(super) struct Converter<'d> {
     left: Budget,
     /// Whether something was dropped because it was too large or too deep.
     pub(super) cut: bool,
+    /// Whether a description was truncated.
+    has_cut_text: bool,
     /// The references that are being inlined.
     open: Vec<&'d str>,
     /// The references that are kept, in order of appearance.
@@ -84,6 +86,7 @@ impl<'d> Converter<'d> {
             references,
             left: budget,
             cut: false,
+            has_cut_text: false,
             open: Vec::new(),
             kept: Vec::new(),
             names: HashMap::new(),
@@ -209,7 +212,7 @@ impl<'d> Converter<'d> {
         if let Some(name) = self.names.get(reference) {
             return name.clone();
         }
-        let plain = super::names::argument_name(reference.rsplit('/').next().unwrap_or_default());
+        let plain = crate::api::names::argument_name(reference.rsplit('/').next().unwrap_or_default());
         let mut name = plain.clone();
         let mut number = self.kept.len() + 1;
         while !self.taken.insert(name.clone()) {
@@ -248,6 +251,13 @@ impl<'d> Converter<'d> {
             }
             "items" if value.is_array() => self.list(value, at),
             "nullable" => Some(value.clone()).filter(Value::is_boolean),
+            // The extension that Swagger 2.0 documents use.
+            "x-nullable" if self.document.origin == Origin::Swagger => {
+                if value.is_boolean() {
+                    out.insert("nullable".to_owned(), value.clone());
+                }
+                None
+            }
             "exclusiveMinimum" | "exclusiveMaximum" => {
                 Some(value.clone()).filter(|value| value.is_number() || value.is_boolean())
             }
@@ -271,7 +281,11 @@ impl<'d> Converter<'d> {
             KeywordValue::Subschemas(Subschemas::Map) => self.map(key, value, at),
             _ if !is_valid(kind, key, value) => None,
             KeywordValue::Text => {
-                let text = clean(value.as_str().unwrap_or_default(), MAX_DESCRIPTION);
+                let (text, is_cut) = clean_and_cut(value.as_str().unwrap_or_default(), MAX_DESCRIPTION);
+                if is_cut && !std::mem::replace(&mut self.has_cut_text, true) {
+                    let message = format!("descriptions of arguments are cut to {MAX_DESCRIPTION} bytes");
+                    self.warn(at.field, "description_cut", message);
+                }
                 self.spend(1, text.len()).then(|| Value::String(text)).filter(|text| text != "")
             }
             KeywordValue::Pattern => {

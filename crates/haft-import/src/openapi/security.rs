@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::document::{Document, Operation};
-use super::names::secret_name;
+use crate::api::names::secret_name;
 use haft_core::implementation::{ApiKeyLocation, Auth, OAuth2};
 use haft_core::problem::{Problem, excerpt};
 

@@ -64,11 +64,16 @@ pub(super) fn base(
 }
 
 /// Validates the base URL of the import options, so that an error is not reported for each operation.
-pub(super) fn check_given(given: &str) -> Result<(), Problem> {
+pub(crate) fn check_given(given: &str) -> Result<(), Problem> {
     finish(given, given).map(drop).map_err(|_| {
         let message = format!("`{}` is not an `http` or `https` URL without user name", excerpt(given, 80));
         Problem::new("base_url", "invalid_url", message)
     })
+}
+
+/// Returns a base URL without a trailing slash, as a template; `None` if it is not an `http` or `https` URL.
+pub(crate) fn normalize_base(url: &str) -> Option<String> {
+    finish(url, url).ok()
 }
 
 fn first(holder: &Map<String, Value>) -> Option<&Map<String, Value>> {
@@ -118,7 +123,7 @@ fn finish(url: &str, shown: &str) -> Result<String, ServerError> {
 }
 
 /// Escapes a text for a URL template, so that it never contains a reference.
-pub(super) fn escape_template(text: &str) -> String {
+pub(crate) fn escape_template(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         let odd = c.is_control()

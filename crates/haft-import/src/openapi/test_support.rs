@@ -3,7 +3,8 @@
 use haft_definition::check;
 use serde_json::{Value, json};
 
-use super::{ImportOptions, ImportedOperation, OpenApiImport, read};
+use super::read;
+use crate::api::{ApiImport, ImportOptions, ImportedOperation};
 use haft_core::implementation::{Http, Implementation};
 
 /// Returns a document of a version with paths and components.
@@ -18,7 +19,7 @@ pub(super) fn document(version: &str, paths: &Value, components: &Value) -> Valu
 }
 
 /// Reads a document; every tool that comes of it can be stored.
-pub(super) fn import(document: &Value, options: &ImportOptions) -> OpenApiImport {
+pub(super) fn import(document: &Value, options: &ImportOptions) -> ApiImport {
     let import = read(&document.to_string(), options).unwrap();
     for tool in &import.tools {
         assert_eq!(check::definition(&tool.spec).errors, [], "{:#?}", tool.spec);

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use haft_core::schema::Schema;
 use haft_definition::check;
 use haft_definition::export::{Format, definition, model_name};
-use haft_import::openapi::{ExistingTool, ImportOptions, MergeStep, merge, read};
+use haft_import::api::{ExistingTool, ImportOptions, MergeStep, merge};
+use haft_import::openapi::read;
 use haft_testkit::prerequisite::{Prerequisite, skip};
 
 /// Reads the document that `tools/setup test` fetches; without it there is nothing to test.

@@ -9,7 +9,7 @@ use haft_core::name::BundleSlug;
 use haft_core::problem::{Problem, join};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Tool};
-use haft_import::openapi::{ImportedOperation, MergePlan, MergeStep, OpenApiImport};
+use haft_import::api::{ApiImport, ImportedOperation, MergePlan, MergeStep};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -115,17 +115,13 @@ impl ImportRun<'_> {
     ///
     /// New tools are stored in batches, since a change of the store costs more than the tool. If the store fails in
     /// between, the tools stored so far stay, and repeating the import continues from there.
-    pub async fn run(
-        &self,
-        mut import: OpenApiImport,
-        existing: &[Tool],
-    ) -> Result<ImportReport, ServiceError> {
+    pub async fn run(&self, mut import: ApiImport, existing: &[Tool]) -> Result<ImportReport, ServiceError> {
         let mut report = self.report(&mut import);
         let current: Vec<_> = existing
             .iter()
-            .map(|tool| haft_import::openapi::ExistingTool { id: tool.id, spec: &tool.spec })
+            .map(|tool| haft_import::api::ExistingTool { id: tool.id, spec: &tool.spec })
             .collect();
-        let MergePlan { steps, missing } = haft_import::openapi::merge(import, &current);
+        let MergePlan { steps, missing } = haft_import::api::merge(import, &current);
         let by_id: BTreeMap<ToolId, &Tool> = existing.iter().map(|tool| (tool.id, tool)).collect();
         let mut steps = steps.into_iter();
         while !steps.as_slice().is_empty() {
@@ -148,7 +144,7 @@ impl ImportRun<'_> {
         Ok(report)
     }
 
-    fn report(&self, import: &mut OpenApiImport) -> ImportReport {
+    fn report(&self, import: &mut ApiImport) -> ImportReport {
         let skipped = std::mem::take(&mut import.skipped).into_iter().map(|skipped| ImportedTool {
             reason: Some(skipped.reason),
             ..ImportedTool::new(skipped.operation, ImportAction::Skipped)

@@ -6,5 +6,5 @@ mod items;
 pub mod registry;
 
 pub use apply::{ImportAction, ImportReport, ImportRun, ImportedTool};
-pub use fetch::{fetch_bytes, fetch_document};
+pub use fetch::{document_text, fetch_bytes, fetch_document, introspect};
 pub use items::{ImportItem, ItemAction, ItemImport, ItemImportReport};

@@ -449,3 +449,81 @@ async fn multipart_forms_are_rejected() {
     let text = answer.text().await.unwrap();
     assert!(text.contains("send the document as the request body"), "{text}");
 }
+
+/// Every kind of description through one route, with calls of the tools that come of them.
+#[tokio::test]
+async fn every_kind_of_description_becomes_callable_tools() {
+    let api = anything().await;
+    let graphql = Upstream::serve(
+        Router::new().fallback(|| async { Json(json!({"data": {"pet": {"name": "Rex"}}, "errors": []})) }),
+    )
+    .await
+    .unwrap();
+    let server = Server::start().await;
+    let host = api.url("").trim_start_matches("http://").to_owned();
+    let swagger = json!({
+        "swagger": "2.0", "info": {"title": "Swagger", "version": "1"}, "host": host, "basePath": "/v1", "schemes": ["http"],
+        "paths": {"/files/{id}": {"post": {"operationId": "upload", "responses": {}, "parameters": [
+            {"name": "id", "in": "path", "required": true, "type": "string"},
+            {"name": "file", "in": "formData", "type": "file", "required": true},
+            {"name": "note", "in": "formData", "type": "string"},
+        ]}}},
+    });
+    let postman = json!({"info": {"name": "Postman", "_postman_id": "1"}, "variable": [{"key": "base", "value": api.url("/v2")}],
+        "item": [{"name": "find", "request": {"method": "GET", "url": "{{base}}/users/:user?limit=10"}}]});
+    let bruno = json!({"files": {"find.bru": format!("meta {{\n  name: search\n}}\nget {{\n  url: {}/search?q={{{{q}}}}\n}}\n", api.url("/v3"))}});
+    for (bundle, document) in [("sw", &swagger), ("po", &postman), ("br", &bruno)] {
+        let (status, report) =
+            server.post("/api/import/api", json!({"document": document, "bundle": bundle})).await;
+        assert_eq!((status, &report["data"]["created"]), (200, &json!(1)), "{report}");
+    }
+    let schema = "type Query { pet(id: ID!): Pet } type Pet { name: String }";
+    let request = json!({"document": schema, "base_url": graphql.url("/graphql"), "bundle": "gq"});
+    let (status, report) = server.post("/api/import/api", request).await;
+    assert_eq!((status, &report["data"]["created"]), (200, &json!(1)), "{report}");
+
+    let (status, answer) =
+        server.invoke("sw:upload", json!({"id": "7", "file": {"base64": "aGVsbG8=", "name": "a.txt"}})).await;
+    assert_eq!(status, 200, "{answer}");
+    let seen = api.seen().pop().unwrap();
+    assert!(
+        seen.body.contains("form-data; name=\"file\"; filename=\"a.txt\"") && seen.body.contains("hello"),
+        "{}",
+        seen.body
+    );
+    assert_eq!(server.invoke("po:find", json!({"user": "me"})).await.0, 200);
+    assert!(last(&api).starts_with("GET /v2/users/me?limit=10 "), "{}", last(&api));
+    assert_eq!(server.invoke("br:search", json!({"q": "a b"})).await.0, 200);
+    assert!(last(&api).starts_with("GET /v3/search?q=a%20b "), "{}", last(&api));
+    let (status, answer) = server.invoke("gq:pet", json!({"id": "1"})).await;
+    assert_eq!((status, &answer["value"]), (200, &json!({"pet": {"name": "Rex"}})), "{answer}");
+    let sent: Value = serde_json::from_str(&graphql.seen().pop().unwrap().body).unwrap();
+    assert_eq!(
+        sent,
+        json!({"query": "query pet($id: ID!) { pet(id: $id) { name } }", "operationName": "pet", "variables": {"id": "1"}})
+    );
+    let (status, answer) = server.post("/api/import/api", json!({"document": {}, "kind": "raml"})).await;
+    assert_eq!((status, code(&answer)), (400, "invalid_request"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_graphql_endpoint_is_asked_for_its_schema() {
+    let schema = json!({"data": {"__schema": {"queryType": {"name": "Query"}, "types": [
+        {"kind": "OBJECT", "name": "Query", "fields": [{"name": "version", "args": [], "type": {"kind": "SCALAR", "name": "String"}}]},
+    ]}}});
+    let endpoint = Upstream::serve(Router::new().route(
+        "/graphql",
+        routing::post(move || {
+            let schema = schema.clone();
+            async move { Json(schema) }
+        }),
+    ))
+    .await
+    .unwrap();
+    let server = Server::start().await;
+    let (status, report) =
+        server.post("/api/import/api", json!({"url": endpoint.url("/graphql"), "dry_run": true})).await;
+    assert_eq!(status, 200, "{report}");
+    assert_eq!(actions(&report), ["query version version created"]);
+    assert!(endpoint.seen().pop().unwrap().body.contains("__schema"));
+}

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use haft_core::Timestamp;
 use haft_core::id::ToolId;
-use haft_import::openapi::{ImportOptions, read};
+use haft_import::{api::ImportOptions, openapi::read};
 use haft_search::{Document, Index};
 use haft_testkit::prerequisite::{Prerequisite, skip};
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-import { Alert, Autocomplete, Button, Checkbox, FileButton, Group, SimpleGrid, Stack, Table, Text, Textarea, TextInput } from '@mantine/core';
+import { Alert, Autocomplete, Button, Checkbox, FileButton, Group, Select, SimpleGrid, Stack, Table, Text, Textarea, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { IconUpload } from '@tabler/icons-react';
 import { useMutation, useQuery } from '@tanstack/react-query';
@@ -17,7 +17,7 @@ import { oneLine, visibleText } from '@/parts/format';
 import { ImportItems } from '@/parts/import-items';
 import { PageLink } from '@/parts/links';
 import { Content, Guided, Loading, Page } from '@/parts/page';
-import { detectKind, type ImportKind } from './detect';
+import { API_KINDS, detectKind, type ImportKind } from './detect';
 
 // As `import.max_document_bytes` of the server; GitHub's API description has 13 MB.
 const MAX_FILE = 32 * 1024 * 1024;
@@ -25,20 +25,27 @@ const MAX_FILE = 32 * 1024 * 1024;
 /** Why an operation is left out, or what to look at. */
 const note = (tool: ImportReport['tools'][number]) => tool.reason ?? tool.warnings?.map((warning) => warning.message).join('; ') ?? '';
 
-function OpenApi({ text, isUrl }: { text: string; isUrl: boolean }) {
+/** A description of an API: each of its operations becomes a tool. */
+function ApiDescription({ text, isUrl }: { text: string; isUrl: boolean }) {
   const t = useT();
   const navigate = useNavigate();
   const [bundle, setBundle] = useState('');
+  const [baseUrl, setBaseUrl] = useState('');
+  const [kind, setKind] = useState<string | null>(null);
   const [off, setOff] = useState(new Set<string>());
   const source = isUrl ? { url: text.trim() } : { document: text };
-  const body = (dryRun: boolean): ImportBody => ({ ...source, ...(bundle ? { bundle } : {}), dry_run: dryRun, ...(off.size > 0 ? { exclude: [...off] } : {}) }) as unknown as ImportBody;
-  const preview = useMutation<ImportReport, Error>({ mutationFn: () => imports.openapi(body(true)) });
-  const run = useAction(() => imports.openapi(body(false)), { invalidates: [keys.tools, keys.bundles], done: (report) => { notify(t('import.done', { n: report.created + report.updated })); void navigate({ to: '/tools', search: { bundle: report.bundle } as never }); } });
+  const body = (dryRun: boolean): ImportBody => ({ ...source, ...(bundle ? { bundle } : {}), ...(baseUrl ? { base_url: baseUrl } : {}), ...(kind ? { kind } : {}), dry_run: dryRun, ...(off.size > 0 ? { exclude: [...off] } : {}) }) as unknown as ImportBody;
+  const preview = useMutation<ImportReport, Error>({ mutationFn: () => imports.api(body(true)) });
+  const run = useAction(() => imports.api(body(false)), { invalidates: [keys.tools, keys.bundles], done: (report) => { notify(t('import.done', { n: report.created + report.updated })); void navigate({ to: '/tools', search: { bundle: report.bundle } as never }); } });
   const report = preview.data;
   const toggle = (name: string) => setOff((current) => { const next = new Set(current); if (!next.delete(name)) next.add(name); return next; });
   return (
     <Stack>
       <TextInput label={t('tools.bundle')} placeholder={report?.bundle ?? t('import.bundleAuto')} value={bundle} onChange={(event) => setBundle(event.currentTarget.value)} />
+      <SimpleGrid cols={2}>
+        <TextInput label={t('import.baseUrl')} description={t('import.baseUrlHelp')} value={baseUrl} onChange={(event) => setBaseUrl(event.currentTarget.value)} />
+        <Select label={t('import.kind')} description={t('import.kindHelp')} placeholder={t('import.kindAuto')} clearable data={kindOptions(t)} value={kind} onChange={setKind} />
+      </SimpleGrid>
       <Group><Button variant={report ? 'default' : 'filled'} loading={preview.isPending} onClick={() => preview.mutate()}>{t('import.preview')}</Button>{report && <Button loading={run.isPending} onClick={() => run.mutate(undefined)}>{t('import.run', { n: report.tools.filter((tool) => tool.name && !off.has(tool.operation)).length })}</Button>}</Group>
       {preview.error && <ErrorPanel error={preview.error} />}
       {report && (
@@ -64,6 +71,8 @@ function OpenApi({ text, isUrl }: { text: string; isUrl: boolean }) {
     </Stack>
   );
 }
+
+const kindOptions = (t: ReturnType<typeof useT>) => (['openapi', 'postman', 'bruno', 'graphql'] as const).map((value) => ({ value, label: t(`import.kind.${value}` as MessageKey) }));
 
 const DEFAULT_BUNDLE = 'user-created';
 
@@ -132,9 +141,9 @@ function Servers({ text }: { text: string }) {
 
 function Preview({ kind, text }: { kind: ImportKind; text: string }) {
   const t = useT();
+  if (API_KINDS.includes(kind)) return <ApiDescription key={text} text={text} isUrl={kind === 'url'} />;
   switch (kind) {
     case 'empty': return <EmptyState title={t('import.nothing')}>{t('import.nothingHint')}</EmptyState>;
-    case 'url': case 'openapi': return <OpenApi key={text} text={text} isUrl={kind === 'url'} />;
     case 'curl': return <Curl text={text} />;
     case 'mcp': return <Servers text={text} />;
     default: return <Definitions text={text} />;
@@ -169,7 +178,7 @@ export function ImportPage() {
             <Textarea label={t('import.paste')} value={text.length > 200_000 ? `${text.slice(0, 200_000)}…` : text} readOnly={text.length > 200_000} autosize minRows={12} maxRows={24} placeholder={"curl https://api.example.com/v1/search?q=test -H 'Authorization: Bearer …'"}
               styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)', outline: over ? '2px dashed var(--mantine-primary-color-filled)' : undefined } }}
               onChange={(event) => { setName(''); setText(event.currentTarget.value); }} onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={drop} />
-            <Group><FileButton onChange={(file) => void read(file)} accept=".json,.yaml,.yml,.skill,.txt">{(props) => <Button variant="default" leftSection={<IconUpload size={14} />} {...props}>{t('import.file')}</Button>}</FileButton>{text && <Button variant="subtle" color="gray" onClick={() => setText('')}>{t('define.startOver')}</Button>}</Group>
+            <Group><FileButton onChange={(file) => void read(file)} accept=".json,.yaml,.yml,.skill,.txt,.bru,.graphql,.graphqls,.gql">{(props) => <Button variant="default" leftSection={<IconUpload size={14} />} {...props}>{t('import.file')}</Button>}</FileButton>{text && <Button variant="subtle" color="gray" onClick={() => setText('')}>{t('define.startOver')}</Button>}</Group>
           </Stack>
         </Guided>
       </Content>

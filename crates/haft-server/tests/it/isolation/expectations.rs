@@ -258,6 +258,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("post", "/policy/explain", NotFound),
     ("get", "/sign-on", Forbidden),
     ("post", "/sign-on/test", Forbidden),
+    ("post", "/import/api", Own(&[200])),
     ("post", "/import/openapi", Own(&[200])),
     ("post", "/import/registry", Own(&[200])),
     ("post", "/import/curl", Own(&[200])),
@@ -511,7 +512,7 @@ pub(super) fn body(first: &FirstTenant, method: &str, path: &str) -> Value {
         ("post", "/sign-on/test") => json!({"claims": {"sub": EMAIL}}),
         ("post", "/policy/explain") => json!({"tool": first.tool}),
         ("post", "/mcp-servers") => json!({"id": MCP_SERVER, "url": "http://127.0.0.1:9/", "enabled": false}),
-        ("post", "/import/openapi") => json!({
+        ("post", "/import/api" | "/import/openapi") => json!({
             "bundle": BUNDLE,
             "delete_missing": true,
             "document": {

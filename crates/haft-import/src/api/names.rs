@@ -2,24 +2,22 @@
 
 use std::collections::HashMap;
 
-use super::document::Operation;
 use haft_core::hash;
 use haft_core::name::{BundleSlug, MAX_LENGTH, NameError, ToolName};
 
 /// The length of the digest in a suffix.
 const SUFFIX: usize = 6;
 
-/// Returns the tool names of operations. If several would have the same name, each gets a suffix that depends only on its
-/// method and path, so that it is stable when the document changes.
-pub(super) fn tool_names(operations: &[&Operation<'_>]) -> Result<Vec<ToolName>, NameError> {
-    let plain: Vec<String> = operations.iter().map(|operation| plain(operation)).collect();
+/// Returns the tool names of operations, given as their plain names and keys. If several would have the same name, each gets a suffix that depends only on its
+/// key, so that it is stable when the document changes.
+pub(crate) fn tool_names(operations: &[(String, &str)]) -> Result<Vec<ToolName>, NameError> {
     let mut uses: HashMap<&str, usize> = HashMap::new();
-    for name in &plain {
+    for (name, _) in operations {
         *uses.entry(name).or_default() += 1;
     }
-    let named = plain.iter().zip(operations).map(|(name, operation)| {
+    let named = operations.iter().map(|(name, key)| {
         let unique = uses.get(name.as_str()) == Some(&1) && name.chars().count() <= MAX_LENGTH;
-        if unique { ToolName::new(name) } else { with_suffix(name, &operation.key) }
+        if unique { ToolName::new(name) } else { with_suffix(name, key) }
     });
     named.collect()
 }
@@ -32,11 +30,12 @@ pub(super) fn with_suffix(name: &str, operation: &str) -> Result<ToolName, NameE
     ToolName::new(&format!("{start}-{}", digest.get(..SUFFIX).unwrap_or_default()))
 }
 
-fn plain(operation: &Operation<'_>) -> String {
-    let own = operation.id().map(|id| words(id, '-')).filter(|name| !name.is_empty());
+/// Returns the name of an operation: its id, or its method and path.
+pub(crate) fn plain(id: Option<&str>, method: &str, path: &str) -> String {
+    let own = id.map(|id| words(id, '-')).filter(|name| !name.is_empty());
     own.unwrap_or_else(|| {
-        let path = words(operation.path, '-');
-        format!("{}-{}", operation.method, if path.is_empty() { "root" } else { &path })
+        let path = words(path, '-');
+        format!("{method}-{}", if path.is_empty() { "root" } else { &path })
     })
 }
 
@@ -91,7 +90,7 @@ pub(crate) fn secret_name(parts: &[&str]) -> String {
 }
 
 /// Returns the default bundle for a document title.
-pub(super) fn bundle_slug(title: &str) -> BundleSlug {
+pub(crate) fn bundle_slug(title: &str) -> BundleSlug {
     let title = title.to_lowercase();
     let words: Vec<&str> =
         title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();

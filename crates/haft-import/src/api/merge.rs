@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::import::{ImportedOperation, OpenApiImport};
+use super::import::{ApiImport, ImportedOperation};
 use super::names;
 use haft_core::hash;
 use haft_core::id::ToolId;
@@ -60,7 +60,7 @@ pub struct MergePlan {
 }
 
 /// Compares an import with the existing tools.
-pub fn merge(import: OpenApiImport, existing: &[ExistingTool<'_>]) -> MergePlan {
+pub fn merge(import: ApiImport, existing: &[ExistingTool<'_>]) -> MergePlan {
     let index = Index::new(&import, existing);
     let missing = index.missing(&import);
     let mut taken: HashSet<ToolName> = existing.iter().map(|tool| tool.spec.name.clone()).collect();
@@ -86,7 +86,7 @@ struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    fn new(import: &OpenApiImport, existing: &[ExistingTool<'a>]) -> Self {
+    fn new(import: &ApiImport, existing: &[ExistingTool<'a>]) -> Self {
         let keys: HashSet<&str> = import.operations.iter().map(|(key, _)| key.as_str()).collect();
         let (mut by_operation, mut by_id, mut all) = (HashMap::new(), HashMap::new(), Vec::new());
         for tool in existing {
@@ -113,7 +113,7 @@ impl<'a> Index<'a> {
         self.by_operation.get(origin.operation.as_str()).or_else(moved)
     }
 
-    fn missing(&self, import: &OpenApiImport) -> Vec<ToolId> {
+    fn missing(&self, import: &ApiImport) -> Vec<ToolId> {
         let keys: HashSet<&str> = import.operations.iter().map(|(key, _)| key.as_str()).collect();
         let ids: HashSet<&str> = import.operations.iter().filter_map(|(_, id)| id.as_deref()).collect();
         let is_there = |origin: &Origin| {
@@ -185,6 +185,7 @@ fn update(tool: &ExistingTool<'_>, new: &ToolSpec) -> MergeStep {
     http.request.styles.clone_from(&now.request.styles);
     http.request.text_styles.clone_from(&now.request.text_styles);
     http.request.allow_reserved.clone_from(&now.request.allow_reserved);
+    http.request.files.clone_from(&now.request.files);
     http.request.optional_body = now.request.optional_body;
     http.request.body.clone_from(&now.request.body);
     if !keeps("headers") {
@@ -220,7 +221,7 @@ fn changes(old: &ToolSpec, new: &ToolSpec) -> Vec<&'static str> {
 }
 
 /// Returns digests of the imported fields that users may edit.
-pub(super) fn digests(spec: &ToolSpec) -> BTreeMap<String, String> {
+pub(crate) fn digests(spec: &ToolSpec) -> BTreeMap<String, String> {
     fn digest(value: &impl Serialize) -> String {
         let mut digest = hash::of_value(value).unwrap_or_default();
         digest.truncate(DIGEST_LENGTH);

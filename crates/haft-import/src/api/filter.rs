@@ -1,6 +1,6 @@
 //! Selects operations of a document.
 
-use super::document::Operation;
+use super::import::Selectable;
 
 /// Selects operations: every non-empty list must have a matching entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,13 +21,13 @@ impl OperationFilter {
         *self == Self::default()
     }
 
-    pub(super) fn matches(&self, operation: &Operation<'_>) -> bool {
-        let has_tag =
-            self.tags.is_empty() || operation.tags().any(|tag| self.tags.iter().any(|own| own == tag));
+    pub(super) fn matches(&self, operation: &impl Selectable) -> bool {
+        let has_tag = self.tags.is_empty()
+            || operation.tags().into_iter().any(|tag| self.tags.iter().any(|own| own == tag));
         let has_path =
-            self.paths.is_empty() || self.paths.iter().any(|start| is_below(operation.path, start));
+            self.paths.is_empty() || self.paths.iter().any(|start| is_below(operation.path(), start));
         let fits = |pattern: &String| {
-            glob(pattern, &operation.key) || operation.id().is_some_and(|id| glob(pattern, id))
+            glob(pattern, operation.key()) || operation.id().is_some_and(|id| glob(pattern, id))
         };
         let included = self.include.is_empty() || self.include.iter().any(fits);
         has_tag && has_path && included && !self.exclude.iter().any(fits)

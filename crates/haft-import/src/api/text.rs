@@ -1,27 +1,44 @@
 //! Sanitizes texts of a document.
 
-/// Removes control characters except line breaks and tabs, and truncates the text to `max_bytes`.
-pub(super) fn clean(text: &str, max_bytes: usize) -> String {
+use super::html;
+
+/// Removes HTML, control characters except line breaks and tabs, and invisible characters; truncates the text to
+/// `max_bytes`.
+pub(crate) fn clean(text: &str, max_bytes: usize) -> String {
+    clean_and_cut(text, max_bytes).0
+}
+
+/// As [`clean`]; returns also whether the text was truncated.
+pub(crate) fn clean_and_cut(text: &str, max_bytes: usize) -> (String, bool) {
+    let text = html::to_text(text);
     let text = text.trim();
     let mut out = String::with_capacity(text.len().min(max_bytes));
     for c in text.chars() {
-        if c == '\r' || (c.is_control() && !matches!(c, '\n' | '\t')) {
+        if c == '\r' || is_invisible(c) || (c.is_control() && !matches!(c, '\n' | '\t')) {
             continue;
         }
         if out.len() + c.len_utf8() > max_bytes {
             out.truncate(out.trim_end().len());
             out.push('…');
-            break;
+            return (out, true);
         }
         out.push(c);
     }
-    out
+    (out, false)
+}
+
+/// Returns whether a character is invisible and could hide text from a person: zero-width spaces, direction marks, tags.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
+        | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Returns the first line of a text, truncated to `max_chars`.
-pub(super) fn line(text: &str, max_chars: usize) -> String {
+pub(crate) fn line(text: &str, max_chars: usize) -> String {
+    let text = html::to_text(text);
     let first = text.trim().lines().next().unwrap_or_default();
-    let plain: Vec<char> = first.chars().filter(|c| !c.is_control()).take(max_chars + 1).collect();
+    let plain: Vec<char> =
+        first.chars().filter(|c| !c.is_control() && !is_invisible(*c)).take(max_chars + 1).collect();
     if plain.len() <= max_chars {
         return plain.into_iter().collect::<String>().trim().to_owned();
     }
@@ -38,11 +55,12 @@ mod tests {
     #[test]
     fn texts_are_cleaned_and_cut() {
         for (text, most, expected) in [
-            ("  <b>bold</b>\r\nand *more*\u{7}\u{0} ", 100, "<b>bold</b>\nand *more*"),
+            ("  <b>bold</b>\r\nand *more*\u{7}\u{0} ", 100, "bold\nand *more*"),
             ("a\tb", 100, "a\tb"),
             ("ééé", 4, "éé…"),
             ("one two", 4, "one…"),
             ("", 4, ""),
+            ("a\u{200b}b\u{202e}c\u{e0041}", 9, "abc"),
         ] {
             assert_eq!(clean(text, most), expected, "{text:?}");
         }
