@@ -238,7 +238,7 @@ async fn log_in(
     token: Arc<Token>,
     next: &NextPage,
 ) -> Response {
-    match open_session(app, headers, token).await {
+    match open_session(app, headers, token, None).await {
         Err(error) => failed(app, &error),
         // Only a login at an issuer ends with a logout there.
         Ok(cookie) => {
@@ -249,16 +249,17 @@ async fn log_in(
     }
 }
 
-/// Opens a session; returns its cookie.
+/// Opens a session; returns its cookie. `issuer_session` is the hash of what the issuer of the login calls it.
 pub(super) async fn open_session(
     app: &Arc<Installation>,
     headers: &HeaderMap,
     token: Arc<Token>,
+    issuer_session: Option<String>,
 ) -> Result<Option<HeaderValue>, ApiError> {
     let identity = Identity::from_token(Arc::clone(&token));
     let opening = {
         let app = Arc::clone(app);
-        async move { app.open_session(&token).await }
+        async move { app.open_session(&token, issuer_session).await }
     };
     let target = identity.name.to_string();
     let (value, session) = audit::run_change(app, &identity, ("session.open", &target), opening).await?;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may fail loudly")]
 
 mod access;
+mod account_logins;
 mod accounts;
 mod admission;
 mod agent_calls;
@@ -35,6 +36,7 @@ mod files;
 mod full_disk;
 mod harness;
 mod hostile;
+mod id_jag;
 mod import;
 mod import_items;
 mod installation;
