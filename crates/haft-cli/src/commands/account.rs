@@ -91,7 +91,7 @@ fn row(known: ConnectableView) -> Vec<String> {
 
 async fn connect(provider: &str, device: bool, context: &Context) -> Result<(), CliError> {
     let list = context.request(Request::get("/api/accounts")).await?;
-    let list: AccountList = serde_json::from_value(list).map_err(unexpected)?;
+    let list: AccountList = serde_json::from_value(list).map_err(|error| unexpected(&error))?;
     let known = list.accounts.into_iter().find(|known| known.provider == provider);
     if !device && known.is_some_and(|known| known.kind == AccountKind::ApiKey) {
         let key = input::read_secret(&format!("API key of {provider}"))?;
@@ -106,7 +106,8 @@ async fn connect(provider: &str, device: bool, context: &Context) -> Result<(), 
     let path = format!("/api/accounts/{}/connect", segment(provider));
     let body = if device { json!({"flow": "device"}) } else { json!({}) };
     let data = context.request(Request::new(Method::POST, path).with_body(Body::Json(body))).await?;
-    let started: StartedConnection = serde_json::from_value(data.clone()).map_err(unexpected)?;
+    let started: StartedConnection =
+        serde_json::from_value(data.clone()).map_err(|error| unexpected(&error))?;
     if let Some(login) = started.device {
         return wait(provider, &login, context).await;
     }
@@ -126,7 +127,8 @@ async fn wait(provider: &str, login: &DeviceConnectionView, context: &Context) -
     loop {
         tokio::time::sleep(POLL_INTERVAL).await;
         let data = context.request(Request::get(path.as_str())).await?;
-        let status: DeviceConnectionStatus = serde_json::from_value(data.clone()).map_err(unexpected)?;
+        let status: DeviceConnectionStatus =
+            serde_json::from_value(data.clone()).map_err(|error| unexpected(&error))?;
         match status.state {
             DeviceConnectionStateView::Pending => {}
             DeviceConnectionStateView::Connected => {
@@ -144,7 +146,7 @@ async fn wait(provider: &str, login: &DeviceConnectionView, context: &Context) -
     }
 }
 
-fn unexpected(error: serde_json::Error) -> CliError {
+fn unexpected(error: &serde_json::Error) -> CliError {
     CliError::usage(format!("the server returned an unexpected response: {error}"))
 }
 

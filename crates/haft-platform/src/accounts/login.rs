@@ -65,7 +65,7 @@ pub enum Begun {
     /// The URL to open.
     Browser(Url),
     /// The code to enter.
-    Device(BegunDevice),
+    Device(Box<BegunDevice>),
 }
 
 /// Begins the login of the caller at a provider. Without a flow, it happens in a browser, unless the provider only has codes.
@@ -78,7 +78,7 @@ pub async fn begin(
 ) -> Result<Begun, ServiceError> {
     identity.require(Role::Caller)?;
     if flow == Some(Flow::Device) {
-        return Ok(Begun::Device(begin_device(app, identity, provider).await?));
+        return Ok(Begun::Device(Box::new(begin_device(app, identity, provider).await?)));
     }
     if let Some(page) = login_page(app, identity, provider, redirect).await? {
         return Ok(Begun::Browser(page));
@@ -91,7 +91,7 @@ pub async fn begin(
                 .map_err(|error| ServiceError::bad_request(format!("invalid redirect URL: {error}")))?;
             match login.begin(&redirect).await {
                 Err(OAuthError::NoAuthorizationEndpoint) if flow.is_none() => {
-                    return Ok(Begun::Device(begin_device(app, identity, provider).await?));
+                    return Ok(Begun::Device(Box::new(begin_device(app, identity, provider).await?)));
                 }
                 begun => (account, begun?),
             }

@@ -132,7 +132,8 @@ pub(crate) async fn connect(
             redirect_uri: Some(redirect_uri),
             device: None,
         },
-        Begun::Device(BegunDevice { id, login, expires_at }) => {
+        Begun::Device(begun) => {
+            let BegunDevice { id, login, expires_at } = *begun;
             let page = login.verification_uri_complete.as_ref().unwrap_or(&login.verification_uri);
             StartedConnection {
                 authorization_url: page.to_string(),

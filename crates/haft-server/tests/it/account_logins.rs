@@ -235,60 +235,74 @@ async fn log_in(server: &Server, issuer: &StubIssuer, subject: &str) -> String {
     cookie(&page, "haft_session")
 }
 
+/// A server whose people log in at an issuer that exchanges tokens for `crm`, and an API that needs them.
+struct Corp {
+    server: Server,
+    issuer: StubIssuer,
+    upstream: Upstream,
+}
+
+impl Corp {
+    async fn start() -> Self {
+        let issuer = StubIssuer::start().await.unwrap();
+        issuer.change(|behavior| behavior.refreshes = true);
+        let (upstream, _) = provider().await;
+        let table = json!({
+            "id": "corp", "issuer": issuer.url(), "client_id": CLIENT_ID, "client_secret": "${env:STUB_SECRET}",
+            "private_hosts": ["127.0.0.1"], "token_exchange": ["crm"], "audiences": ["https://haft.test"],
+            "rules": [{"when": "'ops' in claims.groups", "role": "caller"}],
+        });
+        let server = Server::start_with(|settings| {
+            let secret = ("STUB_SECRET".to_owned(), Secret::new(CLIENT_SECRET.to_owned()));
+            settings.secrets.environment.push(secret);
+            settings.sign_on.issuers.push(declared_issuer(table).unwrap());
+        })
+        .await;
+        let exchange = json!({"token_exchange": {"issuer": "corp", "audience": "crm"}});
+        assert_eq!(server.put("/api/account-providers/crm", exchange).await.0, 200);
+        define_tool(&server, &upstream, "crm").await;
+        Self { server, issuer, upstream }
+    }
+
+    /// Calls the tool in a session.
+    async fn call(&self, cookie: &str) -> (u16, Value) {
+        let request = self.server.bare(Method::POST, "/api/tools/mine/invoke").header("cookie", cookie);
+        let request = request.header("sec-fetch-site", "same-origin");
+        send(request.body(json!({"args": {}}).to_string())).await
+    }
+
+    /// Calls the tool as Ann, with a bearer token of the issuer.
+    async fn call_with_bearer(&self) -> (u16, Value) {
+        let bearer = self.issuer.token("https://haft.test", &json!({"sub": "ann", "groups": ["ops"]}));
+        let request = self.server.bare(Method::POST, "/api/tools/mine/invoke").bearer_auth(&bearer);
+        send(request.body(json!({"args": {}}).to_string())).await
+    }
+
+    /// Returns what the API got at last.
+    fn authorization(&self) -> Option<String> {
+        let last = self.upstream.seen().into_iter().rfind(|request| request.target == "/api");
+        last.map(|request| request.headers["authorization"].clone())
+    }
+}
+
 #[tokio::test]
 async fn the_token_of_a_login_is_exchanged() {
-    let issuer = StubIssuer::start().await.unwrap();
-    issuer.change(|behavior| behavior.refreshes = true);
-    let (upstream, _) = provider().await;
-    let table = json!({
-        "id": "corp", "issuer": issuer.url(), "client_id": CLIENT_ID, "client_secret": "${env:STUB_SECRET}",
-        "private_hosts": ["127.0.0.1"], "token_exchange": ["crm"], "audiences": ["https://haft.test"],
-        "rules": [{"when": "'ops' in claims.groups", "role": "caller"}],
-    });
-    let server = Server::start_with(|settings| {
-        let secret = ("STUB_SECRET".to_owned(), Secret::new(CLIENT_SECRET.to_owned()));
-        settings.secrets.environment.push(secret);
-        settings.sign_on.issuers.push(declared_issuer(table).unwrap());
-    })
-    .await;
-    for (exchange, expected) in [
-        (json!({"issuer": "corp", "audience": "payroll"}), "does not exchange tokens for `payroll`"),
-        (json!({"issuer": "other", "audience": "crm"}), "does not exchange tokens for `crm`"),
-        (json!({"issuer": "corp"}), "set either `token_exchange.audience`"),
-        (json!({"issuer": "corp", "audience": "crm", "resource": "https://a.test"}), "set either"),
-    ] {
-        let (status, answer) =
-            server.put("/api/account-providers/crm", json!({"token_exchange": exchange})).await;
-        assert_eq!(status, 400, "{answer}");
-        assert!(answer["error"]["message"].as_str().unwrap().contains(expected), "{answer}");
-    }
-    let exchange = json!({"token_exchange": {"issuer": "corp", "audience": "crm"}});
-    assert_eq!(server.put("/api/account-providers/crm", exchange).await.0, 200);
-    define_tool(&server, &upstream, "crm").await;
-
-    let seen = || upstream.seen().iter().filter(|request| request.target == "/api").count();
-    let call = async |cookie: &str| {
-        let request = server.bare(Method::POST, "/api/tools/mine/invoke").header("cookie", cookie);
-        let request = request.header("sec-fetch-site", "same-origin").body(json!({"args": {}}).to_string());
-        send(request).await
-    };
+    let corp = Corp::start().await;
+    let Corp { server, issuer, .. } = &corp;
     // A bearer token that a client sent is no login of the person.
-    let bearer = issuer.token("https://haft.test", &json!({"sub": "ann", "groups": ["ops"]}));
-    let request = server.bare(Method::POST, "/api/tools/mine/invoke").bearer_auth(&bearer);
-    let (status, answer) = send(request.body(json!({"args": {}}).to_string())).await;
+    let (status, answer) = corp.call_with_bearer().await;
     assert_eq!((status, code(&answer)), (403, "credential_required"), "{answer}");
-    assert_eq!((seen(), issuer.requests("/token")), (0, 0));
+    assert_eq!((corp.authorization(), issuer.requests("/token")), (None, 0));
 
-    let (ann, bob) = (log_in(&server, &issuer, "ann").await, log_in(&server, &issuer, "bob").await);
+    let (ann, bob) = (log_in(server, issuer, "ann").await, log_in(server, issuer, "bob").await);
     for (cookie, name) in [(&ann, "ann"), (&bob, "bob")] {
-        let (status, answer) = call(cookie).await;
+        let (status, answer) = corp.call(cookie).await;
         assert_eq!(status, 200, "{answer}");
-        let last = upstream.seen().into_iter().rfind(|request| request.target == "/api").unwrap();
-        assert_eq!(last.headers["authorization"], format!("Bearer crm-of-{name}"));
+        assert_eq!(corp.authorization(), Some(format!("Bearer crm-of-{name}")));
     }
     // The token is kept until it expires.
     let requests = issuer.requests("/token");
-    assert_eq!(call(&ann).await.0, 200);
+    assert_eq!(corp.call(&ann).await.0, 200);
     assert_eq!(issuer.requests("/token"), requests);
     let database = std::fs::read(server.home.path().join("haft.db-wal")).unwrap();
     for secret in ["refresh-1-ann", "access-2-ann", "crm-of-ann"] {
@@ -301,7 +315,14 @@ async fn the_token_of_a_login_is_exchanged() {
         (&account["kind"], &account["account"]["state"]),
         (&json!("token_exchange"), &json!("connected"))
     );
+}
 
+#[tokio::test]
+async fn an_exchange_ends_with_the_login() {
+    let corp = Corp::start().await;
+    let Corp { server, issuer, .. } = &corp;
+    let (ann, bob) = (log_in(server, issuer, "ann").await, log_in(server, issuer, "bob").await);
+    assert_eq!((corp.call(&ann).await.0, corp.call(&bob).await.0), (200, 200));
     // The issuer ends the login of one: the other's goes on.
     let events = json!({"http://schemas.openid.net/event/backchannel-logout": {}});
     let logout = issuer.token(CLIENT_ID, &json!({"sub": "ann", "events": events}));
@@ -310,19 +331,34 @@ async fn the_token_of_a_login_is_exchanged() {
     let request = server.bare(Method::POST, "/login/oidc/corp/backchannel-logout").body(form);
     let ended = request.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap();
     assert_eq!(ended.status(), 200);
-    let request = server.bare(Method::POST, "/api/tools/mine/invoke").bearer_auth(&bearer);
-    let (status, answer) = send(request.body(json!({"args": {}}).to_string())).await;
+    let (status, answer) = corp.call_with_bearer().await;
     assert_eq!((status, code(&answer)), (403, "credential_required"), "{answer}");
-    assert_eq!(call(&bob).await.0, 200);
+    assert_eq!(corp.call(&bob).await.0, 200);
 
     // To connect is to log in again.
     let request = server.bare(Method::POST, "/api/accounts/crm/connect").header("cookie", &bob);
     let (status, answer) = send(request.header("sec-fetch-site", "same-origin")).await;
     let expected = server.url("/login/oidc/corp?next=%2Fui%2Faccounts&tenant=default");
     assert_eq!((status, &answer["data"]["authorization_url"]), (200, &json!(expected)), "{answer}");
-    let ann = log_in(&server, &issuer, "ann").await;
+    let ann = log_in(server, issuer, "ann").await;
     issuer.change(|behavior| behavior.token_error = Some("temporarily_unavailable"));
-    assert_eq!(code(&call(&ann).await.1), "network", "the login may still be good");
+    assert_eq!(code(&corp.call(&ann).await.1), "network", "the login may still be good");
     issuer.change(|behavior| behavior.token_error = Some("invalid_grant"));
-    assert_eq!(code(&call(&ann).await.1), "credential_required", "the refresh token was rejected");
+    assert_eq!(code(&corp.call(&ann).await.1), "credential_required", "the refresh token was rejected");
+}
+
+#[tokio::test]
+async fn an_admin_of_the_platform_chooses_the_services_of_exchanges() {
+    let corp = Corp::start().await;
+    for (exchange, expected) in [
+        (json!({"issuer": "corp", "audience": "payroll"}), "does not exchange tokens for `payroll`"),
+        (json!({"issuer": "other", "audience": "crm"}), "does not exchange tokens for `crm`"),
+        (json!({"issuer": "corp"}), "set either `token_exchange.audience`"),
+        (json!({"issuer": "corp", "audience": "crm", "resource": "https://a.test"}), "set either"),
+    ] {
+        let body = json!({"token_exchange": exchange});
+        let (status, answer) = corp.server.put("/api/account-providers/other", body).await;
+        assert_eq!(status, 400, "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains(expected), "{answer}");
+    }
 }
