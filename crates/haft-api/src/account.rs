@@ -1,7 +1,9 @@
 //! Accounts of people at providers.
 
 use haft_core::Timestamp;
-pub use haft_core::account::{AccountKind, AccountProvider, AccountState, OAuthProvider};
+pub use haft_core::account::{
+    AccountKind, AccountProvider, AccountState, OAuthProvider, TokenExchangeProvider,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -60,13 +62,69 @@ pub struct ApiKeyBody {
     pub api_key: String,
 }
 
+/// How to log in at a provider.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default, expecting = "an object")]
+pub struct ConnectBody {
+    /// Without it, the login happens in a browser, unless the provider only has codes.
+    pub flow: Option<ConnectFlow>,
+}
+
+/// How a person logs in at a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConnectFlow {
+    /// In a browser, which comes back to haft.
+    Browser,
+    /// With a code on any device (RFC 8628).
+    Device,
+}
+
 /// A login at a provider that has begun.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct StartedConnection {
-    /// Where the person logs in, within ten minutes and in a browser in which the person is logged in to haft.
+    /// Where the person logs in; without `device` within ten minutes, in a browser in which the person is logged in to haft.
     pub authorization_url: String,
     /// Where the provider sends the browser back to.
-    pub redirect_uri: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect_uri: Option<String>,
+    /// The code, if the person logs in with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceConnectionView>,
+}
+
+/// A login with a code.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct DeviceConnectionView {
+    /// The id, with which the state of the login can be read.
+    pub id: String,
+    /// The code that the person enters.
+    #[schema(example = "WDJB-MJHT")]
+    pub user_code: String,
+    /// Where the person enters it.
+    pub verification_uri: String,
+    /// When the code stops working.
+    pub expires_at: Timestamp,
+}
+
+/// The state of a login with a code.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct DeviceConnectionStatus {
+    pub state: DeviceConnectionStateView,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// When the code stops working.
+    pub expires_at: Timestamp,
+}
+
+/// Whether a person has completed a login with a code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceConnectionStateView {
+    Pending,
+    Connected,
+    Failed,
 }
 
 /// The providers of a tenant.
@@ -104,4 +162,6 @@ pub struct AccountProviderBody {
     pub shared: Option<String>,
     /// The OAuth client; without one, people enter an API key.
     pub oauth: Option<OAuthProvider>,
+    /// The exchange of the token of the person's login.
+    pub token_exchange: Option<TokenExchangeProvider>,
 }

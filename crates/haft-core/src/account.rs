@@ -24,6 +24,8 @@ pub enum AccountKind {
     Oauth,
     /// A key that the person entered.
     ApiKey,
+    /// Nothing of its own: the issuer of the person's login issues tokens for it.
+    TokenExchange,
 }
 
 impl AccountKind {
@@ -32,12 +34,13 @@ impl AccountKind {
         match self {
             Self::Oauth => "oauth",
             Self::ApiKey => "api_key",
+            Self::TokenExchange => "token_exchange",
         }
     }
 
     /// Parses the name that [`AccountKind::as_str`] returns.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Oauth, Self::ApiKey].into_iter().find(|kind| kind.as_str() == text)
+        [Self::Oauth, Self::ApiKey, Self::TokenExchange].into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
@@ -110,12 +113,19 @@ pub struct AccountProvider {
     /// The OAuth client; without one, people enter an API key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth: Option<OAuthProvider>,
+    /// The exchange of the token of the person's login.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_exchange: Option<TokenExchangeProvider>,
 }
 
 impl AccountProvider {
     /// Returns what its accounts hold.
     pub fn kind(&self) -> AccountKind {
-        if self.oauth.is_some() { AccountKind::Oauth } else { AccountKind::ApiKey }
+        match (&self.token_exchange, &self.oauth) {
+            (Some(_), _) => AccountKind::TokenExchange,
+            (None, Some(_)) => AccountKind::Oauth,
+            (None, None) => AccountKind::ApiKey,
+        }
     }
 }
 
@@ -134,11 +144,34 @@ pub struct OAuthProvider {
     /// Where haft gets tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_endpoint: Option<String>,
+    /// Where haft gets codes with which people log in on another device; overrides that of the issuer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_authorization_endpoint: Option<String>,
     /// The id of the client.
     pub client_id: String,
     /// The client secret, as `${NAME}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<String>,
+    /// The scopes to request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+}
+
+/// The exchange of the token of a person's login at an issuer for one of another service (RFC 8693).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TokenExchangeProvider {
+    /// The id of the issuer in the configuration.
+    #[cfg_attr(feature = "openapi", schema(example = "corp"))]
+    pub issuer: String,
+    /// The name of the service at the issuer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = "crm"))]
+    pub audience: Option<String>,
+    /// The URL of the service, in place of `audience`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
     /// The scopes to request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,

@@ -6,7 +6,7 @@ mod external;
 mod search;
 
 pub use account::{
-    AccountId, AccountUser, Accounts, account_required, connect_path, grant_owner, provider_of,
+    AccountId, AccountUser, Accounts, account_required, connect_path, grant_owner, login_owner, provider_of,
 };
 pub use external::{
     ExternalReference, ExternalSecretError, InvalidReference, SourceKind, check_path, check_provider_name,

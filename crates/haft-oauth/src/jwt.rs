@@ -200,7 +200,14 @@ fn check_claims(claims: &Claims, expected: &Expected<'_>) -> Result<(), JwtError
     let is_subject = |subject: &str| {
         (1..=MAX_SUBJECT_BYTES).contains(&subject.len()) && !subject.chars().any(char::is_control)
     };
-    text(claims, "sub").filter(|subject| is_subject(subject)).ok_or(JwtError::Claim("sub"))?;
+    match (claims.get("sub"), &expected.purpose) {
+        // It names a session (`sid`) instead of a subject.
+        (None, Purpose::Logout { .. }) if session(claims).is_some() => {}
+        (subject, _) => {
+            let subject = subject.and_then(Value::as_str).filter(|subject| is_subject(subject));
+            subject.ok_or(JwtError::Claim("sub"))?;
+        }
+    }
     let expires = time(claims, "exp")?.ok_or(JwtError::Claim("exp"))?;
     if expires.saturating_add(LEEWAY) <= expected.now {
         return Err(JwtError::Expired);
@@ -255,6 +262,11 @@ fn check_claims(claims: &Claims, expected: &Expected<'_>) -> Result<(), JwtError
 fn check_audience(audiences: &[&str], accepted: &[String]) -> Result<(), JwtError> {
     let is_accepted = audiences.iter().any(|audience| accepted.iter().any(|one| one == audience));
     if is_accepted { Ok(()) } else { Err(JwtError::Audience) }
+}
+
+/// Returns what the issuer calls the session of a login (`sid`).
+pub fn session(claims: &Claims) -> Option<&str> {
+    text(claims, "sid").filter(|session| (1..=MAX_SUBJECT_BYTES).contains(&session.len()))
 }
 
 fn text<'a>(claims: &'a Claims, name: &str) -> Option<&'a str> {

@@ -2,6 +2,8 @@
 
 pub mod access_token;
 pub mod client_metadata;
+pub mod exchange;
+pub mod id_jag;
 pub mod jwks;
 pub mod jwt;
 pub mod mac;

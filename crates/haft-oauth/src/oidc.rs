@@ -11,6 +11,8 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
+use crate::exchange::IssuedTokens;
+
 /// The largest metadata document or answer.
 pub const MAX_DOCUMENT_BYTES: usize = 256 * 1024;
 /// The longest URL of a metadata document.
@@ -227,43 +229,53 @@ impl CodeExchange<'_> {
             .append_pair("code", self.code.expose())
             .append_pair("redirect_uri", self.redirect_uri)
             .append_pair("code_verifier", self.verifier.expose());
-        let mut authorization = None;
-        match self.client_secret {
-            Some(secret) if !metadata.secret_in_form => {
-                let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-                let pair = format!("{}:{}", encode(self.client_id), encode(secret.expose()));
-                authorization = Some(Secret::new(format!("Basic {}", STANDARD.encode(pair))));
-            }
-            Some(secret) => {
-                form.append_pair("client_id", self.client_id).append_pair("client_secret", secret.expose());
-            }
-            None => {
-                form.append_pair("client_id", self.client_id);
-            }
-        }
+        let authorization = authenticate(&mut form, metadata, self.client_id, self.client_secret);
         TokenRequest { form: form.finish(), authorization }
     }
+}
+
+/// Adds the authentication of a client to a form; returns the header, if it needs one.
+pub(crate) fn authenticate(
+    form: &mut Serializer<'_, String>,
+    metadata: &ProviderMetadata,
+    client_id: &str,
+    client_secret: Option<&Secret>,
+) -> Option<Secret> {
+    match client_secret {
+        Some(secret) if !metadata.secret_in_form => {
+            let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+            let pair = format!("{}:{}", encode(client_id), encode(secret.expose()));
+            return Some(Secret::new(format!("Basic {}", STANDARD.encode(pair))));
+        }
+        Some(secret) => {
+            form.append_pair("client_id", client_id).append_pair("client_secret", secret.expose());
+        }
+        None => {
+            form.append_pair("client_id", client_id);
+        }
+    }
+    None
 }
 
 /// The answer of a token endpoint.
 pub struct TokenAnswer {
     /// Who logged in.
     pub id_token: String,
-    /// Gives access to the userinfo endpoint.
-    pub access_token: Option<Secret>,
+    /// The other tokens; the access token gives access to the userinfo endpoint.
+    pub tokens: Option<IssuedTokens>,
 }
 
 impl TokenAnswer {
     /// Reads an answer.
-    pub fn parse(document: &[u8]) -> Result<Self, OidcError> {
+    pub fn parse(document: &[u8], now: i64) -> Result<Self, OidcError> {
         let invalid =
             || OidcError::Document("the answer of the token endpoint", "expected a JSON object".to_owned());
         let value: Value = serde_json::from_slice(document).map_err(|_| invalid())?;
         let text = |name| value.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-        let is_header = |token: &&str| token.bytes().all(|byte| byte.is_ascii_graphic());
         Ok(Self {
             id_token: text("id_token").ok_or(OidcError::NoIdToken)?.to_owned(),
-            access_token: text("access_token").filter(is_header).map(|token| Secret::new(token.to_owned())),
+            // Some issuers send none, or one of a kind that nobody needs here.
+            tokens: IssuedTokens::read(&value, now).ok(),
         })
     }
 }

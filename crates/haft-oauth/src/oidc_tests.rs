@@ -122,7 +122,7 @@ fn further_claims_are_those_of_the_same_subject() {
     assert_eq!(Value::Object(claims.clone()), json!({"sub": "ann", "email": "ann@a.test", "groups": ["a"]}));
     assert_eq!(merge_userinfo(&mut claims, br#"{"sub": "bob"}"#), Err(OidcError::OtherSubject));
     assert!(merge_userinfo(&mut claims, b"eyJhbGciOi").is_err());
-    assert!(matches!(TokenAnswer::parse(b"{\"access_token\": \"a\"}"), Err(OidcError::NoIdToken)));
+    assert!(matches!(TokenAnswer::parse(b"{\"access_token\": \"a\"}", 0), Err(OidcError::NoIdToken)));
     assert_eq!(
         rejection(b"{\"error\": \"invalid_grant\", \"error_description\": \"x\"}").as_deref(),
         Some("invalid_grant")

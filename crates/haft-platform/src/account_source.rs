@@ -14,13 +14,15 @@ use haft_mcp::client::{OAuthError, ProviderClient, ProviderEndpoints, ProviderLo
 use haft_store::Store;
 use url::Url;
 
+use crate::account_exchange::Exchanges;
+
 /// The accounts of an installation.
-#[derive(Clone)]
 pub(crate) struct AccountSource {
     pub(crate) store: Arc<Store>,
     pub(crate) egress: Egress,
     /// The URL of this installation, if it is configured.
     pub(crate) public_url: Option<String>,
+    pub(crate) exchanges: Exchanges,
     /// What owns this.
     pub(crate) secrets: Weak<dyn SecretSource>,
 }
@@ -55,6 +57,10 @@ impl AccountSource {
                 issuer: url("issuer", &oauth.issuer)?,
                 authorization_endpoint: url("authorization_endpoint", &oauth.authorization_endpoint)?,
                 token_endpoint: url("token_endpoint", &oauth.token_endpoint)?,
+                device_authorization_endpoint: url(
+                    "device_authorization_endpoint",
+                    &oauth.device_authorization_endpoint,
+                )?,
             },
             client_id: oauth.client_id.clone(),
             client_secret,
@@ -97,9 +103,17 @@ impl AccountSource {
         account: &AccountRecord,
         provider: &AccountProvider,
     ) -> Result<Option<Secret>, CallError> {
+        // The provider was replaced by one of another kind.
+        if account.kind != provider.kind() {
+            return Ok(None);
+        }
+        if let Some(exchange) = &provider.token_exchange {
+            let secrets =
+                self.secrets.upgrade().ok_or_else(|| CallError::internal("the server is stopping"))?;
+            let token = self.exchanges.token((&self.store, &*secrets), account, exchange).await;
+            return token.map_err(|error| unavailable(provider, &error));
+        }
         match &provider.oauth {
-            // The provider was replaced by one of another kind.
-            _ if account.kind != provider.kind() => Ok(None),
             None => self.store.accounts().key(&account.id).await.map_err(|error| key_unreadable(&error)),
             Some(oauth) => {
                 let login =
@@ -184,7 +198,7 @@ fn key_unreadable(error: &SecretError) -> CallError {
 }
 
 /// Returns the error of a call whose token cannot be renewed at the moment. It does not tell what the provider said.
-fn unavailable(provider: &AccountProvider, error: &OAuthError) -> CallError {
+fn unavailable(provider: &AccountProvider, error: &dyn std::fmt::Display) -> CallError {
     let message = format!("no access token of `{}`: {error}", provider.name);
     CallError::new(ErrorCode::Network, message)
         .for_model("the provider of the account of this tool is unavailable")

@@ -21,6 +21,7 @@ use haft_runtime::pipeline::Pipeline;
 use haft_runtime::registry::Registry;
 use haft_sandbox::Sandbox;
 use haft_store::Store;
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::access::{Access, AccessRecords};
@@ -61,16 +62,22 @@ pub struct Context {
     pub(crate) retrieval: Arc<RetrievalHost>,
     pub(crate) artifacts: Arc<ArtifactHost>,
     pub(crate) workspaces: Arc<WorkspaceHost>,
-    pub(crate) issuers: Issuers,
+    pub(crate) issuers: Arc<Issuers>,
     pub(crate) application_key: MacKey,
     pub(crate) client_documents: ClientDocuments,
     pub(crate) document_failures: AttemptLimit,
+    pub(crate) device_polls: Notify,
 }
 
 impl Context {
     /// Returns the settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Is notified when a login at a provider has begun whose result this server asks for.
+    pub(crate) fn device_polls(&self) -> &Notify {
+        &self.device_polls
     }
 
     /// Returns an admin token for the owner of the home folder.

@@ -128,9 +128,10 @@ pub fn is_ignored_field(problem: &Problem) -> bool {
 /// Converts the error of a change into the error of the call that requested it.
 pub fn call_error(error: ServiceError) -> CallError {
     let converted = CallError::new(error.code, error.message);
-    match error.details {
-        Some(details) => converted.with_details(*details),
-        None => converted,
+    match (error.details, error.required_role) {
+        (Some(details), _) => converted.with_details(*details),
+        (None, Some(role)) => converted.with_details(json!({"required_role": role.as_str()})),
+        (None, None) => converted,
     }
 }
 
@@ -169,6 +170,7 @@ impl From<CallError> for ServiceError {
             return Self { of_call: true, retryable: error.retryable, call_id: error.call_id, ..hidden };
         }
         let CallError { code, message, details, retryable, retry_after, call_id, for_model } = error;
+        let required_role = required_role(code, details.as_deref());
         // The pipeline rejects a call with this code only if the tool does not exist.
         let tool_missing = || (code == ErrorCode::NotFound).then(|| json!({"kind": "tool"}));
         let details = details.or_else(|| tool_missing().map(Box::new));
@@ -181,9 +183,14 @@ impl From<CallError> for ServiceError {
             retry_after,
             call_id,
             for_model,
-            required_role: None,
+            required_role,
         }
     }
+}
+
+/// Returns the role that a call lacked.
+fn required_role(code: ErrorCode, details: Option<&Value>) -> Option<Role> {
+    details.filter(|_| code == ErrorCode::Forbidden)?.get("required_role")?.as_str().and_then(Role::parse)
 }
 
 impl From<ResolveError> for ServiceError {
@@ -221,7 +228,9 @@ impl From<OAuthError> for ServiceError {
     fn from(error: OAuthError) -> Self {
         let code = match &error {
             OAuthError::NeedsLogin | OAuthError::Unreachable { .. } => ErrorCode::Network,
-            OAuthError::Metadata(_) | OAuthError::Refused { .. } => ErrorCode::InvalidResponse,
+            OAuthError::Metadata(_) | OAuthError::NoAuthorizationEndpoint | OAuthError::Refused { .. } => {
+                ErrorCode::InvalidResponse
+            }
             OAuthError::UnknownState | OAuthError::Denied(_) | OAuthError::Configuration(_) => {
                 ErrorCode::InvalidRequest
             }

@@ -24,9 +24,11 @@ use haft_runtime::registry::Registry;
 use haft_runtime::stages::Stage;
 use haft_store::{Blobs, ReindexReport, Store, StoreSettings};
 use haft_workspace::Limits;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
+use crate::account_exchange::Exchanges;
 use crate::account_source::AccountSource;
 use crate::artifact_host::ArtifactHost;
 use crate::attempt_limit::AttemptLimit;
@@ -125,7 +127,9 @@ impl Installation {
         let store = open_store(&settings, &clock, sink, specs).await?;
         let policy = PolicyState::load(&store).await?;
         let metrics = Arc::new(Metrics::new(settings.metrics.top_tools));
-        let secrets = secrets(&settings, &store, &access, &resources, &clock)?;
+        let issuers = Arc::new(Issuers::new(&settings.sign_on)?);
+        let exchanges = Exchanges::new(&issuers, &clock);
+        let secrets = secrets(&settings, (&store, &access), &resources, &clock, exchanges)?;
         let secret_source: Arc<dyn SecretSource> = Arc::clone(&secrets) as _;
         let hosts = Hosts::open(&resources, &settings, &store, &secret_source, &clock).await?;
         let blobs = Blobs::open(&settings.home, &settings.blobs)?;
@@ -150,7 +154,7 @@ impl Installation {
         }));
         let application_key = MacKey::new(&store.signing_key("applications").await?);
         let context = Arc::new(Context {
-            issuers: Issuers::new(&settings.sign_on)?,
+            issuers,
             settings,
             store,
             registry,
@@ -174,6 +178,7 @@ impl Installation {
             application_key,
             client_documents: ClientDocuments::default(),
             document_failures: AttemptLimit::default(),
+            device_polls: Notify::new(),
         });
         let app = Arc::new(Self {
             runs: Arc::new(RunEngine::new(Arc::clone(&context))),
@@ -368,10 +373,10 @@ impl Installation {
 /// Returns the values of `${…}`: stored credentials, the configured environment variables, and the sources outside of haft.
 fn secrets(
     settings: &Settings,
-    store: &Arc<Store>,
-    access: &Arc<Access>,
+    (store, access): (&Arc<Store>, &Arc<Access>),
     resources: &ExecutionResources,
     clock: &Arc<dyn Clock>,
+    exchanges: Exchanges,
 ) -> Result<Arc<Secrets>, SourceSettingsError> {
     let sources = SecretSources::open(&settings.secrets.sources, resources.processes.clone(), clock)?;
     Ok(Arc::new_cyclic(|secrets: &Weak<Secrets>| Secrets {
@@ -383,6 +388,7 @@ fn secrets(
             store: Arc::clone(store),
             egress: resources.egress.clone(),
             public_url: settings.mcp.public_url.clone(),
+            exchanges,
             secrets: secrets.clone() as _,
         }),
     }))

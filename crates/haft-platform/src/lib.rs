@@ -11,6 +11,7 @@
 )]
 
 pub mod access;
+mod account_exchange;
 mod account_source;
 pub mod accounts;
 pub mod agents;

@@ -77,7 +77,12 @@ impl Context {
     }
 
     /// Opens a session for a token; returns the value of its cookie. The session ends with the token at the latest.
-    pub async fn open_session(&self, token: &Token) -> Result<(Secret, SessionRecord), ServiceError> {
+    /// `issuer_session` is the hash of what the issuer of the login calls it.
+    pub async fn open_session(
+        &self,
+        token: &Token,
+        issuer_session: Option<String>,
+    ) -> Result<(Secret, SessionRecord), ServiceError> {
         let value = random::secret()?;
         let now = self.now();
         let end =
@@ -88,7 +93,7 @@ impl Context {
             created_at: now,
             expires_at: token.expires_at.map_or(end, |token_end| token_end.min(end)),
         };
-        self.store().access().insert_session(record.clone()).await?;
+        self.store().access().insert_session(record.clone(), issuer_session).await?;
         if let (None, Some(actor)) = (token.principal.token, &token.principal.actor) {
             self.store().access().activate_person(actor.id).await?;
         }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::installation::Installation;
 use crate::supervisor::{Importance, LoopSpec, Supervisor};
-use crate::{events, mcp_connections, python_packages, runs, toolsets, webhooks};
+use crate::{accounts, events, mcp_connections, python_packages, runs, toolsets, webhooks};
 
 /// How long cancelled calls, runs and deliveries may take to be recorded.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(5);
@@ -105,7 +105,7 @@ fn maintenance_loops(app: &Arc<Installation>, stop: &CancellationToken) -> Vec<L
         ("access", |app| Box::pin(async move { app.follow_access().await })),
         ("policy", |app| Box::pin(async move { app.policy().follow(app.store()).await })),
     ];
-    let ordinary: [(&'static str, Start); 11] = [
+    let ordinary: [(&'static str, Start); 12] = [
         ("search", |app| Box::pin(async move { app.search().follow().await })),
         ("usage", |app| Box::pin(async move { app.save_usage_periodically().await })),
         ("token_uses", |app| Box::pin(async move { app.save_token_uses_periodically().await })),
@@ -116,6 +116,7 @@ fn maintenance_loops(app: &Arc<Installation>, stop: &CancellationToken) -> Vec<L
         ("documents", |app| Box::pin(async move { app.retrieval().follow().await })),
         ("artifacts", |app| Box::pin(async move { app.artifacts().follow().await })),
         ("agents", |app| Box::pin(async move { app.agents().follow().await })),
+        ("account_logins", |app| Box::pin(accounts::poll_devices(Arc::clone(app.context())))),
         ("workspace_files", |app| Box::pin(async move { collect_files(&app).await })),
         ("results", |app| Box::pin(async move { collect_results(&app).await })),
         ("python_packages", |app| {

@@ -4,6 +4,7 @@ use haft_core::actor::Rights;
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::token::Role;
+use haft_oauth::scope;
 
 use crate::context::Context;
 use crate::error::ServiceError;
@@ -55,4 +56,22 @@ pub(crate) fn check_rights(
 /// Returns the error of a request that would give too much.
 pub(crate) fn forbidden(message: impl Into<String>) -> ServiceError {
     ServiceError::new(ErrorCode::Forbidden, message)
+}
+
+/// Rejects a caller within a call whose role is too low. If that is only what the person allowed the application or the
+/// token, the error says so: asking again for more helps, while asking an admin does not.
+pub(crate) fn require_in_call(app: &Context, identity: &Identity, role: Role) -> Result<(), ServiceError> {
+    identity.require(role).map_err(|error| {
+        let person = identity.actor.as_ref();
+        let person = person.and_then(|actor| app.access().principal_of_person(actor.id, &identity.tenant));
+        if person.is_none_or(|person| person.role < role) {
+            return error;
+        }
+        let message = format!(
+            "{}, but its person has more: connect the application again with the scope `{}`, or use a token with this role",
+            error.message,
+            scope::of_role(role)
+        );
+        ServiceError { message, ..error }
+    })
 }

@@ -6,12 +6,16 @@ mod error;
 mod login;
 mod logout;
 mod person;
+mod stored_login;
 mod trial;
 
+pub(crate) use bearer::TENANT_CLAIM;
 pub use bearer::{find_token, person_of_token};
 pub use claims::LoginClaims;
 pub use error::SignOnError;
 pub use login::{Answer, BeginLogin, BegunLogin, FinishedLogin, LIFETIME, begin, finish};
 pub use logout::{end_sessions, logout_url};
+pub(crate) use person::choose_tenant;
 pub use person::{AssignedGroups, person_of_claims};
+pub(crate) use stored_login::{LoginTokenError, client_secret, login_token};
 pub use trial::{IssuerReport, Trial, TrialPerson, TrialRule, TrialTenant, issuers, trial};

@@ -18,7 +18,7 @@ use haft_platform::device_logins;
 use haft_platform::error::ServiceError;
 
 /// The largest form in bytes.
-const MAX_FORM_BYTES: usize = 8 * 1024;
+const MAX_FORM_BYTES: usize = 24 * 1024;
 /// The paths that clients in browsers use, whatever their origin: they send no cookies there.
 const PUBLIC_PATHS: [&str; 4] = ["/oauth/token", "/oauth/register", "/oauth/revoke", "/.well-known/oauth-"];
 
@@ -88,6 +88,13 @@ impl From<TokenError> for OAuthError {
             TokenError::InvalidClient(error) => error.into(),
             TokenError::InvalidTarget => Self::new("invalid_target", "`resource` is not this server"),
             TokenError::InvalidScope => Self::new("invalid_scope", "the scope is more than what was allowed"),
+            TokenError::UnsupportedGrant => {
+                Self::new("unsupported_grant_type", "this server accepts no identity assertions")
+            }
+            TokenError::UnauthorizedClient => Self::new(
+                "unauthorized_client",
+                "the application may not use assertions of this issuer; an admin lists it in `assertion_clients`",
+            ),
             TokenError::Service(error) => Self::of_server(error),
         }
     }

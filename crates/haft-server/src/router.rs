@@ -278,6 +278,7 @@ fn account_routes() -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(accounts::list))
         .routes(routes!(accounts::put, accounts::revoke))
         .routes(routes!(accounts::connect))
+        .routes(routes!(accounts::device_login))
         .routes(routes!(account_providers::list))
         .routes(routes!(account_providers::put, account_providers::delete))
         .routes(routes!(account_providers::holders))

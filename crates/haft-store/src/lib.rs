@@ -44,9 +44,11 @@ pub use access::{
     Access, ActorChange, ClientInsert, ClientLimits, CodeExchange, DeviceLoginDecision, DeviceLoginLimits,
     DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert, FoundMember, GroupChange, HandedOver, MemberKey,
     MembersChange, SignOnAssignment, SignOnLogin, SignOnLoginStart, SignOnPerson, SignOnResult, StoredCode,
-    TokenRotation,
+    TokenRotation, UsedAssertion,
 };
-pub use accounts::{PendingLogin, PendingLoginStart, StoredAccounts};
+pub use accounts::{
+    DeviceConnection, DeviceConnectionState, PendingLogin, PendingLoginStart, StoredAccounts,
+};
 pub use approvals::{ApprovalDecision, ApprovalQuery, StoredApprovals};
 pub use audit_log::AuditLog;
 pub use blobs::{BlobSettings, Blobs};

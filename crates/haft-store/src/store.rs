@@ -35,7 +35,7 @@ use crate::resources::{FileScope, Resources, StoredKind};
 use crate::runs::Runs;
 use crate::settings::StoreSettings;
 use crate::tenants::Tenants;
-use crate::vault::{KeySource, Vault};
+use crate::vault::{KeySource, NewKey, Vault};
 use crate::watch::{Recovery, RemoteChanges};
 use crate::webhooks::Webhooks;
 use crate::workspaces::Workspaces;
@@ -110,6 +110,13 @@ impl Store {
         });
         let store = Self::of_parts(db, LedgerParts { backend: ledger, usage }, settings.keep_days, keys);
         store.vault.verify_key().await?;
+        if let Err(error) = store.vault.seal_signing_keys(NewKey::Never).await {
+            // A full disk must not prevent the start.
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the signing keys are not encrypted yet"
+            );
+        }
         // Before calls are recovered: webhooks get the end of those.
         store.webhooks.load().await?;
         store.db.begin_lease().await?;

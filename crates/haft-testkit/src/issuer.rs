@@ -7,7 +7,7 @@
     reason = "tests may fail loudly"
 )]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::extract::{Query, Request, State};
@@ -146,6 +146,10 @@ pub struct Behavior {
     pub userinfo: Option<Value>,
     /// The keys; the first one signs.
     pub keys: Vec<SigningKey>,
+    /// Whether it issues refresh tokens; the first access tokens expire at once then.
+    pub refreshes: bool,
+    /// The error of the token endpoint for refresh tokens and exchanges.
+    pub token_error: Option<&'static str>,
 }
 
 /// A code that was issued.
@@ -160,6 +164,8 @@ struct World {
     behavior: Behavior,
     codes: HashMap<String, Code>,
     issued: usize,
+    /// The refresh tokens that were used.
+    used: HashSet<String>,
 }
 
 type Shared = Arc<Mutex<World>>;
@@ -187,8 +193,11 @@ impl StubIssuer {
             metadata: Map::new(),
             userinfo: None,
             keys: vec![SigningKey::p256("first")],
+            refreshes: false,
+            token_error: None,
         };
-        let world = World { issuer: String::new(), behavior, codes: HashMap::new(), issued: 0 };
+        let world =
+            World { issuer: String::new(), behavior, codes: HashMap::new(), issued: 0, used: HashSet::new() };
         let world = Arc::new(Mutex::new(world));
         let router = Router::new()
             .route("/.well-known/openid-configuration", get(metadata))
@@ -224,6 +233,13 @@ impl StubIssuer {
         let mut all = json!({"iss": world.issuer, "aud": audience, "iat": now(), "exp": now() + 600});
         merge(&mut all, claims.as_object());
         world.behavior.keys[0].token(&all)
+    }
+
+    /// Returns a token of a type that its key signs, with these claims only.
+    pub fn sign(&self, typ: &str, claims: &Value) -> String {
+        let world = lock(&self.world);
+        let key = &world.behavior.keys[0];
+        key.sign(&json!({"alg": key.algorithm(), "kid": key.kid, "typ": typ}), claims)
     }
 
     /// Returns the number of requests for a path.
@@ -317,6 +333,12 @@ async fn token(State(world): State<Shared>, headers: HeaderMap, body: String) ->
     }
     let form: HashMap<String, String> = url::form_urlencoded::parse(body.as_bytes()).into_owned().collect();
     let value = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
+    match (value("grant_type"), world.behavior.token_error) {
+        ("authorization_code", _) => {}
+        (_, Some(error)) => return refused(error),
+        ("refresh_token", None) => return refreshed(&mut world, value("refresh_token")),
+        (_, None) => return exchanged(&form),
+    }
     let Some(code) = world.codes.remove(value("code")) else { return refused("invalid_grant") };
     let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(value("code_verifier").as_bytes()));
     if code.challenge != Some(challenge) || code.redirect_uri != value("redirect_uri") {
@@ -332,5 +354,47 @@ async fn token(State(world): State<Shared>, headers: HeaderMap, body: String) ->
         Some(replace) => replace(key, &claims),
         None => key.token(&claims),
     };
-    Json(json!({"token_type": "Bearer", "access_token": "stub-access", "id_token": id_token})).into_response()
+    let mut answer = json!({"token_type": "Bearer", "access_token": "stub-access", "id_token": id_token});
+    if world.behavior.refreshes {
+        let subject = claims["sub"].as_str().unwrap_or_default();
+        answer["access_token"] = json!(format!("access-1-{subject}"));
+        answer["refresh_token"] = json!(format!("refresh-1-{subject}"));
+        answer["expires_in"] = json!(0);
+    }
+    Json(answer).into_response()
+}
+
+/// Answers a refresh token of the form `refresh-N-SUBJECT` with the next ones. Each works once.
+fn refreshed(world: &mut World, token: &str) -> Response {
+    let parts = token.strip_prefix("refresh-").and_then(|rest| rest.split_once('-'));
+    let number = parts.and_then(|(number, _)| number.parse::<u32>().ok());
+    let (Some((_, subject)), Some(number)) = (parts, number) else {
+        return (StatusCode::BAD_REQUEST, Json(json!({"error": "invalid_grant"}))).into_response();
+    };
+    if !world.used.insert(token.to_owned()) {
+        return (StatusCode::BAD_REQUEST, Json(json!({"error": "invalid_grant"}))).into_response();
+    }
+    let next = number + 1;
+    Json(json!({
+        "token_type": "Bearer", "access_token": format!("access-{next}-{subject}"), "expires_in": 3600,
+        "refresh_token": format!("refresh-{next}-{subject}"),
+    }))
+    .into_response()
+}
+
+/// Exchanges an access token of the form `access-N-SUBJECT` (RFC 8693).
+fn exchanged(form: &HashMap<String, String>) -> Response {
+    let value = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
+    let subject = value("subject_token").strip_prefix("access-").and_then(|rest| rest.split_once('-'));
+    let is_exchange = value("grant_type") == "urn:ietf:params:oauth:grant-type:token-exchange"
+        && value("subject_token_type") == "urn:ietf:params:oauth:token-type:access_token";
+    match subject.filter(|_| is_exchange) {
+        Some((_, subject)) => Json(json!({
+            "token_type": "Bearer", "expires_in": 3600,
+            "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+            "access_token": format!("{}-of-{subject}", value("audience")),
+        }))
+        .into_response(),
+        None => (StatusCode::BAD_REQUEST, Json(json!({"error": "invalid_request"}))).into_response(),
+    }
 }

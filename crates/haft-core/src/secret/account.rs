@@ -36,6 +36,11 @@ pub fn grant_owner(actor: ActorId) -> String {
     format!("account:{actor}")
 }
 
+/// Returns what the logins of a person at issuers are stored under; credential names cannot contain `:`.
+pub fn login_owner(actor: ActorId) -> String {
+    format!("login:{actor}")
+}
+
 /// Returns the provider of a reference `account:NAME`.
 pub fn provider_of(reference: &str) -> Option<&str> {
     match ExternalReference::parse(reference)?.ok()? {

@@ -26,7 +26,8 @@ mod workspace_program;
 pub use clients::{ClientParts, McpClients, McpServerStore};
 pub use executor::McpExecutor;
 pub use oauth::{
-    BegunLogin, Callback, OAuthError, ProviderClient, ProviderEndpoints, ProviderLogin, finish_login,
+    BegunDeviceLogin, BegunLogin, Callback, DevicePoll, OAuthError, ProviderClient, ProviderEndpoints,
+    ProviderLogin, finish_login, poll_device_login,
 };
 
 /// The newest supported protocol version.

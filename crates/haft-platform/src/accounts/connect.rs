@@ -135,7 +135,7 @@ pub async fn put_key(
 }
 
 /// Makes an account of a stored value, and lets the calls go on that wait for it.
-pub(super) async fn connected(
+pub(crate) async fn connected(
     app: &Context,
     account: &AccountId,
     kind: AccountKind,

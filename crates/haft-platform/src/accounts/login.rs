@@ -9,11 +9,12 @@ use haft_core::outcome::ErrorCode;
 use haft_core::principal::Principal;
 use haft_core::secret::SecretSource as _;
 use haft_core::token::Role;
-use haft_mcp::client::{BegunLogin, Callback, OAuthError, finish_login};
+use haft_mcp::client::{BegunLogin, Callback, OAuthError, ProviderLogin, finish_login};
 use haft_store::{PendingLogin, PendingLoginStart};
 use url::Url;
 
 use super::connect::{connected, own_account};
+use super::device::{BegunDevice, begin_device};
 use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
@@ -50,20 +51,54 @@ pub struct Completed {
     pub shared: Option<McpServer>,
 }
 
-/// Begins the login of the caller at a provider; returns the URL to open.
+/// How a person logs in at a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// In a browser, which comes back.
+    Browser,
+    /// With a code on any device.
+    Device,
+}
+
+/// A login that has begun.
+pub enum Begun {
+    /// The URL to open.
+    Browser(Url),
+    /// The code to enter.
+    Device(Box<BegunDevice>),
+}
+
+/// Begins the login of the caller at a provider. Without a flow, it happens in a browser, unless the provider only has codes.
 pub async fn begin(
     app: &Context,
     identity: &Identity,
     provider: &str,
     redirect: &str,
-) -> Result<Url, ServiceError> {
+    flow: Option<Flow>,
+) -> Result<Begun, ServiceError> {
     identity.require(Role::Caller)?;
+    if flow == Some(Flow::Device) {
+        return Ok(Begun::Device(Box::new(begin_device(app, identity, provider).await?)));
+    }
+    if let Some(page) = login_page(app, identity, provider, redirect).await? {
+        return Ok(Begun::Browser(page));
+    }
     let (account, begun) = match provider.strip_prefix("mcp:") {
         Some(id) => begin_at_server(app, identity, id, redirect).await?,
-        None => begin_at_provider(app, identity, provider, redirect).await?,
+        None => {
+            let (account, login) = login_at(app, identity, provider).await?;
+            let redirect = Url::parse(redirect)
+                .map_err(|error| ServiceError::bad_request(format!("invalid redirect URL: {error}")))?;
+            match login.begin(&redirect).await {
+                Err(OAuthError::NoAuthorizationEndpoint) if flow.is_none() => {
+                    return Ok(Begun::Device(Box::new(begin_device(app, identity, provider).await?)));
+                }
+                begun => (account, begun?),
+            }
+        }
     };
     audit::note(identity, "account.login", provider);
-    store(app, identity, Some(account.actor), provider, begun).await
+    Ok(Begun::Browser(store(app, identity, Some(account.actor), provider, begun).await?))
 }
 
 async fn begin_at_server(
@@ -83,23 +118,47 @@ async fn begin_at_server(
     Ok((account, begun))
 }
 
-async fn begin_at_provider(
+/// Returns the page on which the caller logs in to this server again, if that is what an account needs.
+async fn login_page(
     app: &Context,
     identity: &Identity,
     provider: &str,
     redirect: &str,
-) -> Result<(AccountId, BegunLogin), ServiceError> {
+) -> Result<Option<Url>, ServiceError> {
+    let definition = app.store().accounts().provider(&identity.tenant, provider).await?;
+    let Some(exchange) = definition.and_then(|definition| definition.token_exchange) else { return Ok(None) };
+    own_account(identity, provider)?;
+    let invalid = |error| ServiceError::bad_request(format!("invalid redirect URL: {error}"));
+    let mut page = Url::parse(redirect).map_err(invalid)?;
+    // The part before the path of the API is the URL of this server.
+    let base = page.path().split("/api/").next().unwrap_or_default().to_owned();
+    page.set_path(&format!("{base}/login/oidc/{}", exchange.issuer));
+    page.query_pairs_mut()
+        .clear()
+        .append_pair("next", "/ui/accounts")
+        .append_pair("tenant", identity.tenant.as_str());
+    Ok(Some(page))
+}
+
+/// Opens the login of the caller at a provider that an admin has defined.
+pub(super) async fn login_at(
+    app: &Context,
+    identity: &Identity,
+    provider: &str,
+) -> Result<(AccountId, ProviderLogin), ServiceError> {
+    if provider.starts_with("mcp:") {
+        let message = format!("`{provider}` is an MCP server: logins there need a browser, not a code");
+        return Err(ServiceError::bad_request(message));
+    }
     let definition = app.store().accounts().provider(&identity.tenant, provider).await?;
     let definition = definition.ok_or_else(|| ServiceError::not_found("account provider", provider))?;
     let Some(oauth) = &definition.oauth else {
         let message = format!("`{provider}` needs an API key; use `PUT /api/accounts/{provider}`");
         return Err(ServiceError::bad_request(message));
     };
-    let redirect = Url::parse(redirect)
-        .map_err(|error| ServiceError::bad_request(format!("invalid redirect URL: {error}")))?;
     let account = own_account(identity, provider)?;
     let login = app.secrets().account_source().login(&account, oauth).await?;
-    Ok((account, login.begin(&redirect).await?))
+    Ok((account, login))
 }
 
 /// Begins the login to an MCP server that all callers share; returns the URL to open.

@@ -1,10 +1,11 @@
 //! The providers that admins define.
 
-use haft_core::account::{AccountProvider, OAuthProvider, check_provider_name};
+use haft_core::account::{AccountProvider, OAuthProvider, TokenExchangeProvider, check_provider_name};
 use haft_core::id::ActorId;
 use haft_core::token::Role;
 use url::Url;
 
+use crate::account_exchange;
 use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
@@ -50,6 +51,10 @@ pub async fn put_provider(
 ) -> Result<AccountProvider, ServiceError> {
     identity.require(Role::Admin)?;
     check(&provider).map_err(ServiceError::bad_request)?;
+    let problem = provider.token_exchange.as_ref();
+    if let Some(problem) = problem.and_then(|exchange| account_exchange::problem(app.issuers(), exchange)) {
+        return Err(ServiceError::bad_request(problem));
+    }
     let known = app.store().accounts().providers(&identity.tenant).await?;
     if known.len() >= MAX_PROVIDERS && known.iter().all(|known| known.name != provider.name) {
         let message = format!("a tenant has at most {MAX_PROVIDERS} providers; delete one first");
@@ -72,7 +77,7 @@ pub async fn delete_provider(app: &Context, identity: &Identity, name: &str) -> 
 }
 
 fn check(provider: &AccountProvider) -> Result<(), String> {
-    let AccountProvider { name, display_name, help, shared, oauth } = provider;
+    let AccountProvider { name, display_name, help, shared, oauth, token_exchange } = provider;
     check_provider_name(name).map_err(|why| {
         let name = haft_core::problem::excerpt(name, 80);
         format!("invalid name `{name}`: {why}")
@@ -87,7 +92,35 @@ fn check(provider: &AccountProvider) -> Result<(), String> {
             "`shared` must be a reference `${NAME}`; store the value with `haft secret set NAME`".into()
         );
     }
-    oauth.as_ref().map_or(Ok(()), check_oauth)
+    match (oauth, token_exchange) {
+        (Some(_), Some(_)) => Err("set either `oauth` or `token_exchange`".into()),
+        (Some(oauth), None) => check_oauth(oauth),
+        (None, Some(exchange)) => check_exchange(exchange),
+        (None, None) => Ok(()),
+    }
+}
+
+fn check_exchange(exchange: &TokenExchangeProvider) -> Result<(), String> {
+    let target = match (&exchange.audience, &exchange.resource) {
+        (Some(target), None) | (None, Some(target)) => target,
+        _ => return Err("set either `token_exchange.audience` or `token_exchange.resource`".into()),
+    };
+    if target.is_empty() || target.chars().count() > MAX_TEXT {
+        return Err(format!(
+            "`token_exchange`: expected 1 to {MAX_TEXT} characters of `audience` or `resource`"
+        ));
+    }
+    check_scopes("token_exchange.scopes", &exchange.scopes)
+}
+
+fn check_scopes(field: &str, scopes: &[String]) -> Result<(), String> {
+    let is_scope = |scope: &String| !scope.is_empty() && !scope.contains(char::is_whitespace);
+    if scopes.len() > MAX_SCOPES || !scopes.iter().all(is_scope) {
+        return Err(format!(
+            "`{field}` must not contain empty entries or spaces, and has at most {MAX_SCOPES} entries"
+        ));
+    }
+    Ok(())
 }
 
 fn check_oauth(oauth: &OAuthProvider) -> Result<(), String> {
@@ -95,6 +128,7 @@ fn check_oauth(oauth: &OAuthProvider) -> Result<(), String> {
         ("issuer", &oauth.issuer),
         ("authorization_endpoint", &oauth.authorization_endpoint),
         ("token_endpoint", &oauth.token_endpoint),
+        ("device_authorization_endpoint", &oauth.device_authorization_endpoint),
     ];
     for (field, text) in endpoints {
         let Some(text) = text else { continue };
@@ -107,13 +141,15 @@ fn check_oauth(oauth: &OAuthProvider) -> Result<(), String> {
             ));
         }
     }
-    let is_complete = matches!(
-        (&oauth.issuer, &oauth.authorization_endpoint, &oauth.token_endpoint),
-        (Some(_), None, None) | (None, Some(_), Some(_))
-    );
+    let has_page = oauth.authorization_endpoint.is_some() || oauth.device_authorization_endpoint.is_some();
+    let is_complete = match (&oauth.issuer, &oauth.authorization_endpoint, &oauth.token_endpoint) {
+        (Some(_), None, None) => true,
+        (None, _, Some(_)) => has_page,
+        _ => false,
+    };
     if !is_complete {
         return Err(
-            "set either `oauth.issuer`, or `oauth.authorization_endpoint` and `oauth.token_endpoint`".into(),
+            "set either `oauth.issuer`, or `oauth.token_endpoint` with `oauth.authorization_endpoint` or `oauth.device_authorization_endpoint`".into(),
         );
     }
     if oauth.client_id.trim().is_empty() || oauth.client_id.chars().count() > MAX_TEXT {
@@ -127,13 +163,7 @@ fn check_oauth(oauth: &OAuthProvider) -> Result<(), String> {
                 .into(),
         );
     }
-    let is_scope = |scope: &String| !scope.is_empty() && !scope.contains(char::is_whitespace);
-    if oauth.scopes.len() > MAX_SCOPES || !oauth.scopes.iter().all(is_scope) {
-        return Err(
-            "`oauth.scopes` must not contain empty entries or spaces, and has at most 100 entries".into()
-        );
-    }
-    Ok(())
+    check_scopes("oauth.scopes", &oauth.scopes)
 }
 
 /// Returns whether a text is exactly one `${NAME}`; anything beside it would be stored in clear.
@@ -156,6 +186,7 @@ mod tests {
             help: String::new(),
             shared: None,
             oauth: None,
+            token_exchange: None,
         };
         let oauth = || OAuthProvider {
             issuer: Some("https://a.test".into()),

@@ -132,7 +132,7 @@ pub(super) async fn own_grants(app: &Context, identity: &Identity) -> Result<Vec
     Ok(tokens.into_iter().filter(is_own).collect())
 }
 
-async fn check_count(app: &Context, identity: &Identity) -> Result<(), ServiceError> {
+pub(super) async fn check_count(app: &Context, identity: &Identity) -> Result<(), ServiceError> {
     let tokens = app.store().access().tokens().await?;
     let now = app.now();
     let counts = |token: &&TokenRecord| {

@@ -129,6 +129,7 @@ async fn issue(
         }),
     };
     let client_id = grant.client_id.clone();
+    app.store().protect_signing_keys().await?;
     let (role, end) = (token.role, token.expires_at);
     match app.store().access().exchange_code(code_hash, &allowed.approver, token, grant).await? {
         CodeExchange::Stored => {}
@@ -148,7 +149,7 @@ async fn issue(
 }
 
 /// Makes the token of a grant: never more than the person who allowed it may do.
-async fn grant_token(
+pub(super) async fn grant_token(
     app: &Context,
     identity: &Identity,
     (id, allowed): (TokenId, &AllowedRequest),
@@ -183,7 +184,11 @@ async fn grant_token(
 }
 
 /// Ends the grants of an application that were used the longest ago, if it has too many of one person.
-async fn end_surplus(app: &Arc<Context>, identity: &Identity, client_id: &str) -> Result<(), ServiceError> {
+pub(super) async fn end_surplus(
+    app: &Arc<Context>,
+    identity: &Identity,
+    client_id: &str,
+) -> Result<(), ServiceError> {
     let mut own = super::consent::own_grants(app, identity).await?;
     let grants = app.store().access().grants().await?;
     own.retain(|token| grants.iter().any(|grant| grant.id == token.id && grant.client_id == client_id));

@@ -42,6 +42,10 @@ pub enum TokenError {
     InvalidTarget,
     /// The scope is more than what was allowed.
     InvalidScope,
+    /// The configuration does not enable the grant.
+    UnsupportedGrant,
+    /// The application may not use the grant.
+    UnauthorizedClient,
     /// An error of this server.
     Service(ServiceError),
 }

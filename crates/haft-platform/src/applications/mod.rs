@@ -1,6 +1,7 @@
 //! Applications that people connect: haft as authorization server (OAuth 2.1) for hosted clients. What a person allows an
 //! application is a grant: a token of the person, whose values are short-lived access tokens.
 
+mod assertion;
 mod clients;
 mod consent;
 mod exchange;
@@ -10,6 +11,7 @@ mod refresh;
 mod registration;
 mod request;
 
+pub use assertion::{AssertionRequest, assertion_audience, exchange_assertion};
 pub use clients::{
     Client, ClientCredentials, ClientError, Origin, authenticate, authenticate_confidential, may_exist,
 };

@@ -18,6 +18,7 @@ use crate::context::Context;
 use crate::error::{ServiceError, call_error};
 use crate::identity::Identity;
 use crate::late::Late;
+use crate::rights::require_in_call;
 use crate::tools;
 
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
@@ -78,7 +79,7 @@ impl BuiltIn for CreateTool {
 }
 
 async fn create(app: &Context, identity: &Identity, args: Args) -> Result<Value, ServiceError> {
-    identity.require(Role::Editor)?;
+    require_in_call(app, identity, Role::Editor)?;
     let (mut parsed, text) = parse(args.definition)?;
     parsed.spec.policy = match (args.policy, parsed.spec.policy) {
         (_, Policy::Deny) => Policy::Deny,

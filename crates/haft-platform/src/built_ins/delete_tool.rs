@@ -18,6 +18,7 @@ use crate::context::Context;
 use crate::error::{ServiceError, call_error};
 use crate::identity::Identity;
 use crate::late::Late;
+use crate::rights::require_in_call;
 use crate::tools::Deletion;
 use crate::{bundles, tools};
 
@@ -74,7 +75,7 @@ async fn delete(
     reference: &str,
     force: bool,
 ) -> Result<Value, ServiceError> {
-    identity.require(Role::Editor)?;
+    require_in_call(app, identity, Role::Editor)?;
     let entry = tools::find(app, identity, reference)?;
     let owner = match entry.tool.source {
         Source::User => None,

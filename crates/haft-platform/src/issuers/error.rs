@@ -7,6 +7,8 @@ pub enum IssuerError {
     Unreachable(String),
     #[error("`{path}` returned HTTP status {status}")]
     Status { path: String, status: u16 },
+    #[error("the token endpoint answered `{error}` ({status})")]
+    Rejected { error: String, status: u16 },
     #[error("{0}")]
     Invalid(String),
 }

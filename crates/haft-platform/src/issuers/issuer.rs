@@ -6,9 +6,12 @@ use std::time::Duration;
 use haft_core::Timestamp;
 use haft_core::secret::Secret;
 use haft_executors::egress::{Egress, EgressRules, RulesError};
+use haft_oauth::exchange::{IssuedTokens, Request};
 use haft_oauth::jwks::{Jwks, MAX_JWKS_BYTES};
 use haft_oauth::jwt::{self, Claims, Expected, JwtError, Purpose};
-use haft_oauth::oidc::{self, CodeExchange, MAX_DOCUMENT_BYTES, OidcError, ProviderMetadata, TokenAnswer};
+use haft_oauth::oidc::{
+    self, CodeExchange, MAX_DOCUMENT_BYTES, OidcError, ProviderMetadata, TokenAnswer, TokenRequest,
+};
 
 use super::cached_document::{CachedDocument, Known};
 use super::error::IssuerError;
@@ -137,19 +140,37 @@ impl Issuer {
         &self,
         metadata: &ProviderMetadata,
         exchange: &CodeExchange<'_>,
+        now: Timestamp,
     ) -> Result<TokenAnswer, IssuerError> {
-        let request = exchange.request(metadata);
+        let answer = self.post(metadata, exchange.request(metadata)).await?;
+        Ok(TokenAnswer::parse(&answer, now.as_second())?)
+    }
+
+    /// Requests tokens of the person of a login.
+    pub(crate) async fn request(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        client_secret: Option<&Secret>,
+        now: Timestamp,
+    ) -> Result<IssuedTokens, IssuerError> {
+        let metadata = self.metadata(now).await?;
+        let form = request.form(&metadata, &self.settings.client_id, client_secret);
+        let answer = self.post(&metadata, form).await?;
+        let invalid = |why| IssuerError::Invalid(format!("the answer of the token endpoint: {why}"));
+        IssuedTokens::parse(&answer, now.as_second()).map_err(invalid)
+    }
+
+    /// Sends a request to the token endpoint; returns the body of its answer.
+    async fn post(&self, metadata: &ProviderMetadata, request: TokenRequest) -> Result<Vec<u8>, IssuerError> {
         let (endpoint, authorization) = (&metadata.token_endpoint, request.authorization.as_ref());
         let answer =
             fetch::post_form(&self.egress, endpoint, request.form, authorization, MAX_DOCUMENT_BYTES).await?;
         if answer.status.is_success() {
-            return Ok(TokenAnswer::parse(&answer.body)?);
+            return Ok(answer.body);
         }
         let status = answer.status.as_u16();
         match oidc::rejection(&answer.body).filter(|_| answer.status.is_client_error()) {
-            Some(error) => {
-                Err(IssuerError::Invalid(format!("the token endpoint answered `{error}` ({status})")))
-            }
+            Some(error) => Err(IssuerError::Rejected { error, status }),
             None => Err(IssuerError::Status { path: endpoint.path().to_owned(), status }),
         }
     }

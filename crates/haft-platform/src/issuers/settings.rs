@@ -44,6 +44,11 @@ pub struct IssuerSettings {
     pub scopes: Vec<String>,
     /// The audiences of bearer tokens; without any, tokens of the issuer are no credentials.
     pub audiences: Vec<String>,
+    /// The applications that may exchange identity assertions of the issuer for access.
+    pub assertion_clients: Vec<String>,
+    /// The services for which tools get tokens of the people who log in (RFC 8693): audiences or resources. Without any,
+    /// logins are not stored.
+    pub token_exchange: Vec<String>,
     /// Whether a person may be found by a verified e-mail address.
     pub link_by_email: bool,
     /// Hosts of the issuer that may be private.
@@ -80,6 +85,10 @@ struct IssuerTable {
     scopes: Option<Vec<String>>,
     #[serde(default)]
     audiences: Vec<String>,
+    #[serde(default)]
+    assertion_clients: Vec<String>,
+    #[serde(default)]
+    token_exchange: Vec<String>,
     #[serde(default = "enabled")]
     link_by_email: bool,
     #[serde(default)]
@@ -139,6 +148,8 @@ pub fn declared(table: Value) -> Result<IssuerSettings, String> {
                 .to_owned(),
         );
     }
+    check_list("assertion_clients", &table.assertion_clients)?;
+    check_list("token_exchange", &table.token_exchange)?;
     check_list("private_hosts", &table.private_hosts)?;
     for host in &table.private_hosts {
         check_host(host)
@@ -159,6 +170,8 @@ pub fn declared(table: Value) -> Result<IssuerSettings, String> {
         client_secret,
         scopes,
         audiences: table.audiences,
+        assertion_clients: table.assertion_clients,
+        token_exchange: table.token_exchange,
         link_by_email: table.link_by_email,
         private_hosts: table.private_hosts,
         logout: table.logout,
@@ -254,7 +267,8 @@ mod tests {
         let issuer = declared(with("rules", json!([{"role": "caller"}]))).unwrap();
         assert_eq!(issuer.name, "corp");
         assert_eq!(issuer.scopes, ["openid", "email", "profile"]);
-        assert!(issuer.audiences.is_empty() && issuer.link_by_email && issuer.client_secret.is_none());
+        assert!(issuer.audiences.is_empty() && issuer.assertion_clients.is_empty());
+        assert!(issuer.link_by_email && issuer.client_secret.is_none());
         let rule = &issuer.rules[0];
         assert!(rule.when.is_none() && rule.tenant.is_default() && !rule.rights.platform);
         assert!(rule.rights.tools.is_unlimited());

@@ -18,7 +18,7 @@ use crate::error::ServiceError;
 use crate::issuers::{Issuer, VerifyError};
 
 /// The claim that names the tenant of a person with several.
-const TENANT_CLAIM: &str = "haft_tenant";
+pub(crate) const TENANT_CLAIM: &str = "haft_tenant";
 
 /// Finds the login of the person that a token of an issuer names; `None` if it gives no access. An error is one of this
 /// server or of the issuer.

@@ -69,7 +69,7 @@ impl SignOnError {
         let issuer = issuer.to_owned();
         match error {
             IssuerError::Unreachable(_) | IssuerError::Status { .. } => Self::Unreachable { issuer },
-            IssuerError::Invalid(_) => Self::Invalid { issuer },
+            IssuerError::Rejected { .. } | IssuerError::Invalid(_) => Self::Invalid { issuer },
         }
     }
 

@@ -14,8 +14,9 @@ use haft_core::actor::login_key;
 use haft_core::hash;
 use haft_core::login::SignOnLoginRecord;
 use haft_core::name::TenantId;
-use haft_core::secret::{Secret, SecretSource as _};
-use haft_oauth::jwt::Purpose;
+use haft_core::secret::Secret;
+use haft_oauth::exchange::IssuedTokens;
+use haft_oauth::jwt::{self, Purpose};
 use haft_oauth::oidc::{AuthorizationRequest, Callback, CodeExchange, ProviderMetadata};
 use haft_store::{DeviceLoginLimits, SignOnLoginStart};
 use sha2::{Digest as _, Sha256};
@@ -23,6 +24,7 @@ use url::Url;
 
 use super::error::SignOnError;
 use super::person::{choose_tenant, person_of_claims};
+use super::stored_login;
 use crate::access::Token;
 use crate::context::Context;
 use crate::issuers::Issuer;
@@ -71,6 +73,8 @@ pub struct FinishedLogin {
     /// The login of the person, for a session.
     pub token: Arc<Token>,
     pub next: Option<String>,
+    /// The hash of what the issuer calls the session.
+    pub issuer_session: String,
 }
 
 /// What binds a login to its browser.
@@ -146,21 +150,31 @@ pub async fn finish(
         return Err(SignOnError::MixedUp);
     }
     let binding = Binding::new(browser, answer.state);
-    let claims = verified_claims(app, issuer, answer, &binding).await?;
+    let (claims, tokens) = verified_claims(app, issuer, answer, &binding).await?;
     let person = person_of_claims(app, issuer, &claims).await?;
+    let issuer_session = issuer_session(&issuer.settings.issuer, jwt::session(&claims));
+    if let Err(error) = stored_login::keep(app, issuer, person, (tokens.as_ref(), &issuer_session)).await {
+        // The person can log in; tools that need the login say so.
+        tracing::error!(issuer = issuer.settings.id, error = error.message, "a login cannot be kept");
+    }
     let tenant = choose_tenant(app, person, login.tenant.as_ref())?;
     let token = app.access().token_by_hash(&login_key(person, &tenant), app.now());
     // Disabled meanwhile.
-    Ok(FinishedLogin { token: token.ok_or(SignOnError::Disabled)?, next: login.next })
+    Ok(FinishedLogin { token: token.ok_or(SignOnError::Disabled)?, next: login.next, issuer_session })
 }
 
-/// Exchanges the code; returns the claims of the verified ID token.
+/// Returns the hash of what an issuer calls a session; of one without a name, it is that of the issuer.
+pub(super) fn issuer_session(issuer: &str, name: Option<&str>) -> String {
+    hash::of_bytes(format!("{issuer}\n{}", name.unwrap_or_default()).as_bytes())
+}
+
+/// Exchanges the code; returns the claims of the verified ID token, and the other tokens.
 async fn verified_claims(
     app: &Context,
     issuer: &Arc<Issuer>,
     answer: Answer<'_>,
     binding: &Binding,
-) -> Result<haft_oauth::jwt::Claims, SignOnError> {
+) -> Result<(jwt::Claims, Option<IssuedTokens>), SignOnError> {
     let settings = &issuer.settings;
     let name = settings.name.as_str();
     let metadata = metadata(app, issuer).await?;
@@ -175,32 +189,21 @@ async fn verified_claims(
         verifier: &binding.verifier,
     };
     let failed = |error| SignOnError::of_issuer(name, &error);
-    let tokens = issuer.exchange(&metadata, &exchange).await.map_err(failed)?;
+    let tokens = issuer.exchange(&metadata, &exchange, app.now()).await.map_err(failed)?;
     let purpose = Purpose::IdToken { client_id: &settings.client_id, nonce: &binding.nonce };
     let verified = issuer.verify(&tokens.id_token, purpose, app.now()).await;
     let mut claims = verified.map_err(|error| SignOnError::of_token(name, &error))?;
-    let access = tokens.access_token.as_ref();
+    let access = tokens.tokens.as_ref().map(|tokens| &tokens.access);
     issuer.add_userinfo(&metadata, access, &mut claims).await.map_err(failed)?;
-    Ok(claims)
+    Ok((claims, tokens.tokens))
 }
 
-/// Reads the client secret where it is stored.
+/// Reads the client secret; the log has the reason if that fails.
 async fn client_secret(app: &Context, issuer: &Issuer) -> Result<Option<Secret>, SignOnError> {
-    let Some(name) = &issuer.settings.client_secret else { return Ok(None) };
-    let missing = |reason: String| {
-        tracing::error!(
-            issuer = issuer.settings.id,
-            secret = name,
-            reason,
-            "the client secret of an issuer is missing"
-        );
+    stored_login::client_secret(app.secrets(), issuer).await.map_err(|error| {
+        tracing::error!(issuer = issuer.settings.id, %error, "a login failed");
         SignOnError::Invalid { issuer: issuer.settings.name.clone() }
-    };
-    match app.secrets().secret(&TenantId::default_tenant(), name).await {
-        Ok(Some(secret)) => Ok(Some(secret)),
-        Ok(None) => Err(missing("not stored".to_owned())),
-        Err(error) => Err(missing(error.to_string())),
-    }
+    })
 }
 
 pub(super) fn find<'a>(app: &'a Context, id: &str) -> Result<&'a Arc<Issuer>, SignOnError> {

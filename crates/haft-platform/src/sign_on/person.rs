@@ -162,7 +162,7 @@ async fn check_room(
 }
 
 /// Returns the tenant of a login: the named one, the only one, `default`, or the first.
-pub(super) fn choose_tenant(
+pub(crate) fn choose_tenant(
     app: &Context,
     id: ActorId,
     named: Option<&TenantId>,

@@ -52,9 +52,10 @@ pub(super) fn check_role(principal: &Principal) -> Result<(), CallError> {
     }
     let (required, role) = (Role::Caller.as_str(), principal.role.as_str());
     let message = format!("role `{required}` required; the token has `{role}`");
-    Err(CallError::new(ErrorCode::Forbidden, message).for_model(format!(
-        "this token can list tools, but not call them; use a token with the role `{required}`"
-    )))
+    let for_model =
+        format!("this token can list tools, but not call them; use a token with the role `{required}`");
+    let error = CallError::new(ErrorCode::Forbidden, message).for_model(for_model);
+    Err(error.with_details(json!({"required_role": required})))
 }
 
 /// Checks that the principal's list of tools includes the tool.

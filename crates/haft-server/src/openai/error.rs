@@ -8,9 +8,10 @@ use axum::response::{IntoResponse, Response};
 use haft_core::catalog::StoreError;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::run::StepError;
+use haft_core::token::Role;
 use serde_json::{Value, json};
 
-use crate::error::{self, ApiError};
+use crate::error::{self, ApiError, RequiredRole};
 use haft_platform::error::ServiceError;
 
 /// Tells the official clients whether to repeat a request. They repeat 408, 409, 429 and 5xx by themselves, which would
@@ -28,6 +29,8 @@ pub(super) struct OpenAiError {
     pub(super) param: Option<String>,
     pub(super) retryable: bool,
     pub(super) retry_after: Option<Duration>,
+    /// The role that the request needs, if that is what it lacks.
+    pub(super) required_role: Option<Role>,
 }
 
 impl OpenAiError {
@@ -74,7 +77,7 @@ impl OpenAiError {
         };
         let (code, message) = (error.code.clone(), error.message.clone());
         // Tools of the run may have had effects.
-        Self { status, code, message, param: None, retryable: false, retry_after: None }
+        Self { status, code, message, param: None, retryable: false, retry_after: None, required_role: None }
     }
 
     /// Returns the kind of the error, as OpenAI names it.
@@ -114,6 +117,7 @@ impl From<ServiceError> for OpenAiError {
             param: None,
             retryable: error.retryable,
             retry_after: error.retry_after,
+            required_role: error.required_role,
         }
     }
 }
@@ -138,6 +142,10 @@ impl IntoResponse for OpenAiError {
         }
         if !self.retryable {
             response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+        }
+        // Read by the edge, which tells applications how to ask for it.
+        if let Some(role) = self.required_role {
+            response.extensions_mut().insert(RequiredRole(role));
         }
         error::set_retry_after(&mut response, self.retry_after, None);
         response

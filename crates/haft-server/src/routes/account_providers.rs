@@ -64,8 +64,8 @@ pub(crate) async fn put(
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let AccountProviderBody { display_name, help, shared, oauth } = body.json()?;
-    let provider = AccountProvider { name, display_name, help, shared, oauth };
+    let AccountProviderBody { display_name, help, shared, oauth, token_exchange } = body.json()?;
+    let provider = AccountProvider { name, display_name, help, shared, oauth, token_exchange };
     Ok(success(accounts::put_provider(&app, &identity, provider).await?).into_response())
 }
 

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
-use haft_api::account::{AccountList, AccountView, ApiKeyBody, ConnectableView, StartedConnection};
+use haft_api::account::{
+    AccountList, AccountView, ApiKeyBody, ConnectBody, ConnectFlow, ConnectableView,
+    DeviceConnectionStateView, DeviceConnectionStatus, DeviceConnectionView, StartedConnection,
+};
 use haft_core::id::ActorId;
 use haft_core::secret::Secret;
 use haft_mcp::client::Callback;
@@ -19,7 +22,8 @@ use crate::page_text::{Texts, texts};
 use crate::params::Params;
 use crate::reply::{self, Message, Success, success};
 use haft_platform::Installation;
-use haft_platform::accounts::{self, Completed, Connectable, LoginError};
+use haft_platform::accounts::{self, Begun, BegunDevice, Completed, Connectable, Flow, LoginError};
+use haft_store::DeviceConnectionState;
 
 /// The path that providers redirect to.
 pub(super) const CALLBACK: &str = "/api/accounts/callback";
@@ -103,10 +107,11 @@ pub(crate) async fn revoke(
     Ok(reply::message(format!("Account at '{provider}' revoked")))
 }
 
-/// Begin to log in at a provider. Open the returned URL in a browser in which you are logged in to haft.
+/// Begin to log in at a provider. Open the returned URL in a browser in which you are logged in to haft; a code can be
+/// entered on any device.
 #[utoipa::path(
     post, path = "/accounts/{provider}/connect", tag = "accounts",
-    params(("provider" = String, Path, example = "github")),
+    params(("provider" = String, Path, example = "github")), request_body = Option<ConnectBody>,
     responses((status = 200, body = Success<StartedConnection>), (status = 404, body = ErrorBody), (status = 502, body = ErrorBody))
 )]
 pub(crate) async fn connect(
@@ -114,10 +119,56 @@ pub(crate) async fn connect(
     Caller(identity): Caller,
     Path(provider): Path<String>,
     headers: HeaderMap,
+    body: Body,
 ) -> Result<Response, ApiError> {
+    let ConnectBody { flow } = body.json_or_default()?;
+    let flow = flow.map(|flow| match flow {
+        ConnectFlow::Browser => Flow::Browser,
+        ConnectFlow::Device => Flow::Device,
+    });
     let redirect_uri = format!("{}{CALLBACK}", own_url(&app, &headers));
-    let url = accounts::begin(&app, &identity, &provider, &redirect_uri).await?;
-    Ok(success(StartedConnection { authorization_url: url.to_string(), redirect_uri }).into_response())
+    let started = match accounts::begin(&app, &identity, &provider, &redirect_uri, flow).await? {
+        Begun::Browser(url) => StartedConnection {
+            authorization_url: url.to_string(),
+            redirect_uri: Some(redirect_uri),
+            device: None,
+        },
+        Begun::Device(begun) => {
+            let BegunDevice { id, login, expires_at } = *begun;
+            let page = login.verification_uri_complete.as_ref().unwrap_or(&login.verification_uri);
+            StartedConnection {
+                authorization_url: page.to_string(),
+                redirect_uri: None,
+                device: Some(DeviceConnectionView {
+                    id,
+                    user_code: login.user_code,
+                    verification_uri: login.verification_uri.to_string(),
+                    expires_at,
+                }),
+            }
+        }
+    };
+    Ok(success(started).into_response())
+}
+
+/// Return the state of a login with a code. The server asks the provider for its result by itself.
+#[utoipa::path(
+    get, path = "/accounts/{provider}/logins/{id}", tag = "accounts",
+    params(("provider" = String, Path, example = "github"), ("id" = String, Path)),
+    responses((status = 200, body = Success<DeviceConnectionStatus>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn device_login(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+    Path((provider, id)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    let found = accounts::device_connection(&app, &identity, &provider, &id).await?;
+    let (state, error) = match found.state {
+        DeviceConnectionState::Pending => (DeviceConnectionStateView::Pending, None),
+        DeviceConnectionState::Connected => (DeviceConnectionStateView::Connected, None),
+        DeviceConnectionState::Failed(why) => (DeviceConnectionStateView::Failed, Some(why)),
+    };
+    Ok(success(DeviceConnectionStatus { state, error, expires_at: found.expires_at }).into_response())
 }
 
 /// Finish a login: the provider redirects the browser here. It connects an account only for the person who began the

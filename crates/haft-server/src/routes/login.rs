@@ -222,7 +222,7 @@ async fn log_in_with_code(page: &LoginPage<'_>, headers: &HeaderMap, code: &str)
 }
 
 async fn log_in(page: &LoginPage<'_>, headers: &HeaderMap, token: Arc<Token>) -> Response {
-    match open_session(page.app, headers, token).await {
+    match open_session(page.app, headers, token, None).await {
         Err(error) => failed(page.app, page.texts, &error),
         // Only a login at an issuer ends with a logout there.
         Ok(cookie) => {
@@ -233,16 +233,17 @@ async fn log_in(page: &LoginPage<'_>, headers: &HeaderMap, token: Arc<Token>) ->
     }
 }
 
-/// Opens a session; returns its cookie.
+/// Opens a session; returns its cookie. `issuer_session` is the hash of what the issuer of the login calls it.
 pub(super) async fn open_session(
     app: &Arc<Installation>,
     headers: &HeaderMap,
     token: Arc<Token>,
+    issuer_session: Option<String>,
 ) -> Result<Option<HeaderValue>, ApiError> {
     let identity = Identity::from_token(Arc::clone(&token));
     let opening = {
         let app = Arc::clone(app);
-        async move { app.open_session(&token).await }
+        async move { app.open_session(&token, issuer_session).await }
     };
     let target = identity.name.to_string();
     let (value, session) = audit::run_change(app, &identity, ("session.open", &target), opening).await?;

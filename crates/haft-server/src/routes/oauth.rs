@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use haft_core::Timestamp;
 use haft_core::secret::Secret;
+use haft_oauth::id_jag;
 use haft_oauth::redirect_uri::RedirectUri;
 use haft_oauth::scope;
 use serde_json::{Map, Value, json};
@@ -23,7 +24,7 @@ use crate::oauth_answer::{self, OAuthError, answer, credentials};
 use crate::open_stream::ClientAddress;
 use haft_platform::Installation;
 use haft_platform::applications::{
-    self, CodeRequest, Introspected, IssuedTokens, RefreshRequest, RegisterError,
+    self, AssertionRequest, CodeRequest, Introspected, IssuedTokens, RefreshRequest, RegisterError,
 };
 
 /// The path of the metadata; the path of a resource may follow.
@@ -45,6 +46,9 @@ pub(crate) async fn metadata(State(app): State<Arc<Installation>>, request: Requ
         return ApiError::not_found("route", request.uri().path()).into_response();
     }
     let at = |path: &str| format!("{issuer}{path}");
+    let accepts_assertions = applications::assertion_audience(&app).is_some();
+    let mut grant_types = vec!["authorization_code", "refresh_token", device_oauth::GRANT_TYPE];
+    grant_types.extend(accepts_assertions.then_some(id_jag::GRANT_TYPE));
     let mut document = json!({
         "issuer": issuer,
         "authorization_endpoint": at("/oauth/authorize"),
@@ -55,7 +59,7 @@ pub(crate) async fn metadata(State(app): State<Arc<Installation>>, request: Requ
         "scopes_supported": scope::ALL,
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": ["authorization_code", "refresh_token", device_oauth::GRANT_TYPE],
+        "grant_types_supported": grant_types,
         "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post"],
         "revocation_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post"],
         "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
@@ -68,10 +72,13 @@ pub(crate) async fn metadata(State(app): State<Arc<Installation>>, request: Requ
     {
         document.insert("registration_endpoint".to_owned(), at("/oauth/register").into());
     }
+    if accepts_assertions && let Some(document) = document.as_object_mut() {
+        document.insert("authorization_grant_profiles_supported".to_owned(), json!([id_jag::PROFILE]));
+    }
     Json(document).into_response()
 }
 
-/// Issues tokens: for a code, for a refresh token, or for the login of a command line that a person has approved.
+/// Issues tokens: for a code, for a refresh token, for an assertion of an issuer, or for the login of a command line that a person has approved.
 pub(crate) async fn token(State(app): State<Arc<Installation>>, request: Request) -> Response {
     match issue(&app, request).await {
         Ok(tokens) => answer(StatusCode::OK, &tokens),
@@ -109,6 +116,16 @@ async fn issue(app: &Arc<Installation>, request: Request) -> Result<Value, OAuth
                 issuer,
             };
             Box::pin(applications::refresh(app, request)).await?
+        }
+        Some(id_jag::GRANT_TYPE) => {
+            let assertion = field(&form, "assertion").map(Secret::new);
+            let request = AssertionRequest {
+                credentials: credentials(&headers, &form)?,
+                assertion: assertion.ok_or_else(|| missing("assertion"))?,
+                scope: field(&form, "scope"),
+                resources,
+            };
+            Box::pin(applications::exchange_assertion(app, request)).await?
         }
         None => return Err(missing("grant_type")),
         Some(other) => {

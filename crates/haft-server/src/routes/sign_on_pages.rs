@@ -120,7 +120,7 @@ async fn finish(
     };
     // Checked again: the database may be older than the rules.
     let next = NextPage::parse(login.next.as_deref());
-    match open_session(app, headers, login.token).await {
+    match open_session(app, headers, login.token, Some(login.issuer_session)).await {
         Ok(cookie) => {
             let cookies = [cookie, browser::issuer_cookie(app, headers, issuer)];
             lead_to(texts, next.path(), cookies.into_iter().flatten())

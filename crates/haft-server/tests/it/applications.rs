@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::harness::{Server, code, function_tool, poll, send};
 use crate::login::{browser, cookie, submit};
-use crate::postgres;
+use crate::{agents, postgres};
 
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk-haft";
 pub(crate) const CALLBACK: &str = "http://127.0.0.1:7777/callback";
@@ -670,6 +670,10 @@ async fn a_role_that_is_too_low_says_which_scope_to_ask_for() {
     };
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "worker", "arguments": {}}});
     assert_eq!(challenge(Method::POST, "/mcp", call).await, (403, expected("haft:read haft:call", "/mcp")));
+    agents::create(&server, agents::scripted("helper", &[], agents::DOUBLE)).await;
+    let chat = json!({"model": "helper", "messages": [{"role": "user", "content": "hi"}]});
+    let chat = challenge(Method::POST, "/v1/chat/completions", chat).await;
+    assert_eq!(chat, (403, expected("haft:read haft:call", "")));
     let edit = challenge(Method::POST, "/api/tools", function_tool("new", "echo")).await;
     assert_eq!(edit, (403, expected("haft:read haft:call haft:edit", "")));
     // Ann may not do it herself.

@@ -75,9 +75,14 @@ impl Server {
     }
 
     /// Shuts the server down and starts it again on the same home.
-    pub(crate) async fn restart(mut self) -> Self {
+    pub(crate) async fn restart(self) -> Self {
+        self.restart_with(|_| {}).await
+    }
+
+    /// The same with other settings.
+    pub(crate) async fn restart_with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         self.halt().await;
-        Self::start_at(self.home, |_| {}).await
+        Self::start_at(self.home, change).await
     }
 
     pub(crate) async fn halt(&mut self) {

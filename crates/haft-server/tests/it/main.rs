@@ -3,6 +3,7 @@
 
 mod access;
 mod account_elicitation;
+mod account_logins;
 mod account_waits;
 mod accounts;
 mod admission;
@@ -37,6 +38,7 @@ mod files;
 mod full_disk;
 mod harness;
 mod hostile;
+mod id_jag;
 mod import;
 mod import_items;
 mod installation;

@@ -488,6 +488,38 @@ async fn an_issuer_ends_the_sessions_of_a_person() {
     assert_eq!(ann.session(&server).await.0, 200);
     assert_eq!(end(issuer.token(CLIENT_ID, &json!({"sub": "00u1", "events": events}))).await, 200);
     assert_eq!(ann.session(&server).await.0, 401);
+
+    // With the name of a session, that one ends, and no other one.
+    let log_in = async |session: Option<&str>| {
+        let mut claims = self::ann();
+        if let Some(session) = session {
+            claims["sid"] = json!(session);
+        }
+        issuer.log_in_as(&claims);
+        let mut browser = Browser::default();
+        assert_eq!(browser.log_in(&server).await.status, 200);
+        browser
+    };
+    let (one, two, unnamed) = (log_in(Some("1")).await, log_in(Some("2")).await, log_in(None).await);
+    let states = async || {
+        [one.session(&server).await.0, two.session(&server).await.0, unnamed.session(&server).await.0]
+    };
+    for (claims, expected) in [
+        (json!({"events": events}), 400),
+        (json!({"sid": "", "events": events}), 400),
+        (json!({"sid": "1"}), 400),
+        (json!({"sid": "of nobody", "events": events}), 200),
+        (json!({"sid": "1", "sub": "nobody", "events": events}), 200),
+    ] {
+        assert_eq!(end(issuer.token(CLIENT_ID, &claims)).await, expected, "{claims}");
+    }
+    assert_eq!(states().await, [200, 200, 200]);
+    assert_eq!(end(issuer.token(CLIENT_ID, &json!({"sid": "1", "events": events}))).await, 200);
+    assert_eq!(states().await, [401, 200, 200]);
+    // Whose session it is names those that the issuer did not name at the login.
+    let both = json!({"sid": "2", "sub": "00u1", "events": events});
+    assert_eq!(end(issuer.token(CLIENT_ID, &both)).await, 200);
+    assert_eq!(states().await, [401, 401, 401]);
 }
 
 #[tokio::test]

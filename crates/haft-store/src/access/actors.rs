@@ -11,7 +11,7 @@ use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
 
 use crate::access::{Access, groups};
-use crate::accounts::forget_actor;
+use crate::accounts::{forget_actor, forget_logins};
 use crate::audit;
 use crate::engine::{failed_to, is_conflict};
 use crate::notification::ChangeSet;
@@ -140,6 +140,7 @@ impl Access {
             change_actor(tx, id, &update, now).await?;
             if update.status == Some(ActorStatus::Disabled) {
                 end_sessions(tx, &format!("{id}@")).await.map_err(failed_to(STORE))?;
+                forget_logins(tx, id).await.map_err(failed_to(STORE))?;
             }
             if let Some((tenant, suspended)) = &update.suspended {
                 suspend(tx, id, tenant, *suspended).await?;
@@ -420,6 +421,7 @@ async fn remove_traces(
                AND NOT EXISTS (SELECT 1 FROM memberships WHERE memberships.actor_id = actors.id)";
     let deleted = sqlx::query(sql).bind(&text).execute(&mut **tx).await?.rows_affected();
     if deleted > 0 {
+        forget_logins(tx, id).await?;
         let sql = "UPDATE actors SET responsible = NULL WHERE responsible = $1";
         sqlx::query(sql).bind(&text).execute(&mut **tx).await?;
     }

@@ -292,12 +292,14 @@ impl Access {
         self.db.complete_query(ROTATE, work).await
     }
 
-    /// Removes old codes, applications that nobody uses, and grants that have ended.
+    /// Removes old codes and assertions, applications that nobody uses, and grants that have ended.
     pub(crate) async fn reap_applications(&self) -> Result<(), sqlx::Error> {
         let now = self.db.now();
         let pool = &self.db.engine.pool;
         let codes = sqlx::query("DELETE FROM oauth_codes WHERE expires_at <= $1");
         codes.bind((now - KEPT_CODES).as_microsecond()).execute(pool).await?;
+        let assertions = sqlx::query("DELETE FROM used_assertions WHERE expires_at <= $1");
+        assertions.bind(now.as_microsecond()).execute(pool).await?;
         let ended = (now - KEPT_GRANTS).as_microsecond();
         for sql in [
             "DELETE FROM tokens WHERE id IN (SELECT id FROM oauth_grants WHERE refresh_expires_at <= $1)",
@@ -337,7 +339,7 @@ async fn insert_client(
     .map(drop)
 }
 
-async fn insert_grant(
+pub(super) async fn insert_grant(
     tx: &mut sqlx::Transaction<'static, sqlx::Any>,
     grant: &GrantRecord,
 ) -> Result<(), sqlx::Error> {

@@ -46,8 +46,12 @@ impl Access {
         found.as_ref().map(session).transpose().map_err(failed_to(action))
     }
 
-    /// Opens a session.
-    pub async fn insert_session(&self, session: SessionRecord) -> Result<(), StoreError> {
+    /// Opens a session. `issuer_session` is the hash of what the issuer of the login calls it.
+    pub async fn insert_session(
+        &self,
+        session: SessionRecord,
+        issuer_session: Option<String>,
+    ) -> Result<(), StoreError> {
         let this = self.clone();
         let work = async move {
             let mut change = this.db.begin_shared().await.map_err(failed_to(OPEN))?;
@@ -60,12 +64,14 @@ impl Access {
                 .await
                 .map_err(failed_to(OPEN))?;
             sqlx::query(
-                "INSERT INTO sessions (hash, token_hash, created_at, expires_at) VALUES ($1, $2, $3, $4)",
+                "INSERT INTO sessions (hash, token_hash, created_at, expires_at, issuer_session) \
+                 VALUES ($1, $2, $3, $4, $5)",
             )
             .bind(&session.hash)
             .bind(&session.token_hash)
             .bind(session.created_at.as_microsecond())
             .bind(session.expires_at.as_microsecond())
+            .bind(&issuer_session)
             .execute(&mut *change.tx)
             .await
             .map_err(failed_to(OPEN))?;

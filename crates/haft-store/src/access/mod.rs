@@ -3,6 +3,7 @@
 
 mod actors;
 mod applications;
+mod assertions;
 mod device_logins;
 mod groups;
 mod logins;
@@ -12,6 +13,7 @@ mod tokens;
 
 pub use actors::{ActorChange, HandedOver};
 pub use applications::{ClientInsert, ClientLimits, CodeExchange, StoredCode};
+pub use assertions::UsedAssertion;
 pub use device_logins::{
     DeviceLoginDecision, DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert,
 };

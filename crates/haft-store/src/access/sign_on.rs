@@ -13,6 +13,7 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use crate::access::device_logins::DeviceLoginLimits;
 use crate::access::{Access, actors};
+use crate::accounts::forget_logins;
 use crate::engine::{failed_to, is_conflict};
 use crate::notification::ChangeSet;
 use crate::rows;
@@ -175,7 +176,7 @@ impl Access {
         Ok(found.is_some())
     }
 
-    /// Ends the sessions of a person in browsers; returns how many there were.
+    /// Ends the sessions of a person in browsers, and its logins at issuers; returns how many sessions there were.
     pub async fn end_person_sessions(&self, id: ActorId) -> Result<u64, StoreError> {
         let this = self.clone();
         let work = async move {
@@ -183,9 +184,40 @@ impl Access {
             // An id and `@` contain no wildcard.
             let query = sqlx::query("DELETE FROM sessions WHERE token_hash LIKE $1").bind(format!("{id}@%"));
             let ended = query.execute(&mut *change.tx).await.map_err(failed_to(END))?.rows_affected();
+            forget_logins(&mut change.tx, id).await.map_err(failed_to(END))?;
             let _lock = change.commit(&ChangeSet::tokens(), &id.to_string()).await.map_err(failed_to(END))?;
             this.signal_change();
             Ok(ended)
+        };
+        self.db.complete(work).await
+    }
+
+    /// Ends the sessions that an issuer names; returns whose they were. `unnamed` are those of a person at the issuer
+    /// whose logins have no name.
+    pub async fn end_issuer_sessions(
+        &self,
+        named: String,
+        unnamed: Option<(ActorId, String)>,
+    ) -> Result<Vec<ActorId>, StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let mut change = this.db.begin_shared().await.map_err(failed_to(END))?;
+            let (person, unnamed) =
+                unnamed.map_or_else(Default::default, |(id, unnamed)| (format!("{id}@%"), unnamed));
+            let sql = "DELETE FROM sessions WHERE issuer_session = $1 \
+                       OR (issuer_session = $2 AND token_hash LIKE $3) RETURNING token_hash";
+            let query = sqlx::query(sql).bind(&named).bind(&unnamed).bind(&person);
+            let rows = query.fetch_all(&mut *change.tx).await.map_err(failed_to(END))?;
+            let _lock = change.commit(&ChangeSet::tokens(), "").await.map_err(failed_to(END))?;
+            this.signal_change();
+            let mut people: Vec<ActorId> = Vec::new();
+            for row in &rows {
+                let key: &str = row.try_get(0).map_err(failed_to(END))?;
+                people.extend(key.split_once('@').and_then(|(id, _)| id.parse::<ActorId>().ok()));
+            }
+            people.sort_by_key(|id| id.0);
+            people.dedup();
+            Ok(people)
         };
         self.db.complete(work).await
     }

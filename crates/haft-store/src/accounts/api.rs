@@ -7,7 +7,7 @@ use haft_core::account::{AccountId, AccountKind, AccountRecord, AccountState, gr
 use haft_core::catalog::StoreError;
 use haft_core::id::ActorId;
 use haft_core::name::TenantId;
-use haft_core::secret::{RefreshTokens as _, Secret, SecretError};
+use haft_core::secret::{RefreshTokens as _, Secret, SecretError, login_owner};
 use jiff::SignedDuration;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
@@ -148,11 +148,23 @@ pub(crate) async fn forget_actor(
 ) -> Result<(), sqlx::Error> {
     for (sql, owner) in [
         ("DELETE FROM accounts WHERE tenant = $1 AND actor_id = $2", actor.to_string()),
+        ("DELETE FROM device_connections WHERE tenant = $1 AND actor_id = $2", actor.to_string()),
         ("DELETE FROM refresh_tokens WHERE tenant = $1 AND credential = $2", grant_owner(actor)),
     ] {
         sqlx::query(sql).bind(tenant.as_str()).bind(owner).execute(&mut **tx).await?;
     }
     Ok(())
+}
+
+/// Deletes the logins of a person at issuers.
+pub(crate) async fn forget_logins(
+    tx: &mut Transaction<'static, Any>,
+    actor: ActorId,
+) -> Result<(), sqlx::Error> {
+    // A person logs in once, whatever the tenant.
+    let query = sqlx::query("DELETE FROM refresh_tokens WHERE tenant = $1 AND credential = $2");
+    let query = query.bind(TenantId::default_tenant().to_string()).bind(login_owner(actor));
+    query.execute(&mut **tx).await.map(drop)
 }
 
 /// Deletes all accounts at a provider, with their values.
@@ -164,8 +176,13 @@ pub(crate) async fn forget_provider(
     let sql = "DELETE FROM refresh_tokens WHERE tenant = $1 AND grant_key IN (\
                SELECT 'account:' || actor_id || ':' || provider FROM accounts WHERE tenant = $1 AND provider = $2)";
     sqlx::query(sql).bind(tenant.as_str()).bind(provider).execute(&mut **tx).await?;
-    let sql = "DELETE FROM accounts WHERE tenant = $1 AND provider = $2";
-    sqlx::query(sql).bind(tenant.as_str()).bind(provider).execute(&mut **tx).await.map(drop)
+    for sql in [
+        "DELETE FROM device_connections WHERE tenant = $1 AND provider = $2",
+        "DELETE FROM accounts WHERE tenant = $1 AND provider = $2",
+    ] {
+        sqlx::query(sql).bind(tenant.as_str()).bind(provider).execute(&mut **tx).await?;
+    }
+    Ok(())
 }
 
 type AnyQuery<'q> = sqlx::query::Query<'q, Any, sqlx::any::AnyArguments>;

@@ -129,7 +129,8 @@ impl StoredAccounts {
     pub(crate) async fn reap(&self) -> Result<(), sqlx::Error> {
         let sql = "DELETE FROM pending_logins WHERE expires_at <= $1";
         let query = sqlx::query(sql).bind(self.db.now().as_microsecond());
-        query.execute(&self.db.engine.pool).await.map(drop)
+        query.execute(&self.db.engine.pool).await?;
+        self.reap_device_connections().await
     }
 }
 

@@ -54,7 +54,9 @@ impl StoredAccounts {
             let before: Option<AccountProvider> =
                 before.map(|row| rows::json_column(&row, "definition")).transpose()?;
             // Tokens of another client or another server are worth nothing.
-            if before.is_some_and(|before| before.oauth != provider.oauth) {
+            if before.is_some_and(|before| {
+                before.oauth != provider.oauth || before.token_exchange != provider.token_exchange
+            }) {
                 forget_provider(&mut tx, &tenant, &provider.name).await?;
             }
             let sql = "INSERT INTO account_providers (tenant, name, definition, created_at, modified_at) \

@@ -55,6 +55,7 @@ const STATEMENTS: &[&str] = &[
     "DELETE FROM accounts WHERE tenant = $1",
     "DELETE FROM account_providers WHERE tenant = $1",
     "DELETE FROM pending_logins WHERE tenant = $1",
+    "DELETE FROM device_connections WHERE tenant = $1",
     "DELETE FROM credentials WHERE tenant = $1",
     "DELETE FROM sessions WHERE token_hash IN (SELECT hash FROM tokens WHERE tenant = $1)",
     // With their grants.

@@ -92,6 +92,11 @@ impl KeySource {
         }
     }
 
+    /// Returns whether there is neither a configured key nor a place for a key file.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self.origin, KeyOrigin::None)
+    }
+
     /// Returns the configured key that a rotation changes to.
     pub(crate) fn next(&self) -> Option<&Cipher> {
         self.next.as_ref()

@@ -6,7 +6,7 @@ use sqlx::{AnyConnection, Row as _};
 
 use super::cipher::{Cipher, CipherError};
 use super::key::{self, KeyError};
-use super::refresh;
+use super::{refresh, signing_keys};
 use crate::engine::failed_to;
 use crate::vault::Vault;
 
@@ -60,6 +60,7 @@ pub(super) enum SealedTable {
     Credentials,
     RefreshTokens,
     Webhooks,
+    SigningKeys,
 }
 
 /// Returns the name that the secret of a webhook is encrypted with; no credential has such a name.
@@ -71,7 +72,7 @@ pub(crate) fn webhook_secret_name(id: &str) -> String {
 pub(super) struct SealedValue {
     pub(super) table: SealedTable,
     pub(super) tenant: String,
-    /// The name of the credential, the key of the grant, or the id of the webhook.
+    /// The name of the credential, the key of the grant, the id of the webhook, or the purpose of the signing key.
     pub(super) key: String,
     sealed: String,
 }
@@ -82,11 +83,14 @@ impl SealedValue {
         let credentials = "SELECT tenant, name, sealed FROM credentials";
         let tokens = "SELECT tenant, grant_key, sealed FROM refresh_tokens WHERE sealed IS NOT NULL";
         let webhooks = "SELECT tenant, id, sealed FROM webhooks";
+        let signing_keys =
+            "SELECT '', purpose, SUBSTR(value, 8) FROM signing_keys WHERE value LIKE 'sealed:%'";
         let mut values = Vec::new();
         for (table, sql) in [
             (SealedTable::Credentials, credentials),
             (SealedTable::RefreshTokens, tokens),
             (SealedTable::Webhooks, webhooks),
+            (SealedTable::SigningKeys, signing_keys),
         ] {
             for row in sqlx::query(sql).fetch_all(&mut *connection).await? {
                 let (tenant, key, sealed) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
@@ -114,6 +118,9 @@ impl SealedValue {
                 "UPDATE refresh_tokens SET sealed = $1 WHERE tenant = $2 AND grant_key = $3"
             }
             SealedTable::Webhooks => "UPDATE webhooks SET sealed = $1 WHERE tenant = $2 AND id = $3",
+            SealedTable::SigningKeys => {
+                "UPDATE signing_keys SET value = 'sealed:' || $1 WHERE $2 = '' AND purpose = $3"
+            }
         };
         sqlx::query(sql).bind(sealed).bind(&self.tenant).bind(&self.key).execute(connection).await?;
         Ok(())
@@ -124,6 +131,7 @@ impl SealedValue {
             SealedTable::Credentials => self.key.clone(),
             SealedTable::RefreshTokens => refresh::sealed_name(&self.key),
             SealedTable::Webhooks => webhook_secret_name(&self.key),
+            SealedTable::SigningKeys => signing_keys::sealed_name(&self.key),
         }
     }
 }

@@ -7,6 +7,7 @@ mod key;
 mod key_check;
 pub(crate) mod refresh;
 mod rotate;
+mod signing_keys;
 
 pub use api::Vault;
 pub(crate) use cipher::Cipher;
@@ -14,3 +15,4 @@ pub use credential::{Credential, CredentialInfo, CredentialPurpose, CredentialVa
 pub(crate) use key::KeySource;
 pub(crate) use key_check::webhook_secret_name;
 pub use rotate::KeyRotation;
+pub(crate) use signing_keys::NewKey;

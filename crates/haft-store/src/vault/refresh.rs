@@ -182,6 +182,10 @@ impl Vault {
 
     /// Removes tokens that have not been used for a long time.
     pub(crate) async fn reap_refresh_tokens(&self) -> Result<(), sqlx::Error> {
+        // Somebody may log in while being deleted.
+        let orphans = "DELETE FROM refresh_tokens WHERE credential LIKE 'login:%' AND NOT EXISTS \
+                       (SELECT 1 FROM actors WHERE 'login:' || actors.id = refresh_tokens.credential)";
+        sqlx::query(orphans).execute(&self.db.engine.pool).await?;
         // Accounts of people stay until they are revoked.
         let sql = "DELETE FROM refresh_tokens WHERE modified_at <= $1 AND grant_key NOT LIKE 'account:%'";
         sqlx::query(sql)

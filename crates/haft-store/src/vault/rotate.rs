@@ -112,6 +112,12 @@ impl Vault {
                         value.key, value.tenant
                     )));
                 }
+                (None, SealedTable::SigningKeys) => {
+                    return Err(StoreError::Conflict(format!(
+                        "the signing key `{}` cannot be decrypted; restore the key that it was encrypted with, then rotate the key",
+                        value.key
+                    )));
+                }
                 // It is not used either: the tool uses the credential that it came from.
                 (None, SealedTable::RefreshTokens) => {
                     tracing::warn!(

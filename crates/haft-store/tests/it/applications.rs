@@ -5,13 +5,14 @@ use haft_core::id::TokenId;
 use haft_core::name::TenantId;
 use haft_core::token::{Role, TokenRecord};
 use haft_core::{Clock as _, Timestamp};
-use haft_store::{ClientInsert, ClientLimits, CodeExchange, StoredCode};
+use haft_store::{ClientInsert, ClientLimits, CodeExchange, StoredCode, UsedAssertion};
 
 use crate::harness::{Harness, call_id, on_both};
 use crate::tokens::token_of;
 
 on_both![
     a_code_is_exchanged_once,
+    an_assertion_is_used_once,
     a_code_needs_the_token_of_whoever_allowed_it,
     a_refresh_token_is_replaced_once,
     registrations_are_limited,
@@ -114,6 +115,23 @@ async fn a_code_is_exchanged_once(harness: Harness) {
     harness.clock.advance(2);
     let late = access.exchange_code("other", "approver", again.0, again.1).await.unwrap();
     assert_eq!(late, CodeExchange::CodeGone, "it has expired");
+}
+
+async fn an_assertion_is_used_once(harness: Harness) {
+    let access = harness.store.access();
+    let used = UsedAssertion { hash: "one".to_owned(), expires_at: after(&harness, 1) };
+    let exchange = async || {
+        let (token, grant) = grant(&harness, "agent");
+        let id = grant.id;
+        (access.exchange_assertion(used.clone(), token, grant).await.unwrap(), id)
+    };
+    // Two nodes at the same moment.
+    let (one, other) = tokio::join!(exchange(), exchange());
+    assert_eq!(u8::from(one.0) + u8::from(other.0), 1);
+    for (stored, id) in [one, other] {
+        assert_eq!(access.find_grant(id).await.unwrap().is_some(), stored, "a grant needs its assertion");
+    }
+    assert!(!exchange().await.0);
 }
 
 async fn a_code_needs_the_token_of_whoever_allowed_it(harness: Harness) {

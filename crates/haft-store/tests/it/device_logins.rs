@@ -129,7 +129,7 @@ async fn tokens_are_deleted_with_their_parent(harness: Harness) {
     let grandchild = new_token(&harness, Some(child.id));
     for token in [&parent, &other, &child, &grandchild] {
         access.insert_token(token).await.unwrap();
-        access.insert_session(session(&harness, &token.hash, &token.hash)).await.unwrap();
+        access.insert_session(session(&harness, &token.hash, &token.hash), None).await.unwrap();
     }
     access.delete_token(parent.id).await.unwrap();
     assert_eq!(access.tokens().await.unwrap(), std::slice::from_ref(&other));

@@ -22,9 +22,9 @@ use haft_core::token::TokenRecord;
 use haft_core::webhook::{DeliveryStatus, WebhookEvent, WebhookScope};
 use haft_core::workspace::{ManifestSource, WorkspaceName};
 use haft_store::{
-    ApprovalDecision, AuditLog, ClientLimits, DeliveryLimits, DeliveryResult, DeviceLoginLimits,
-    DocumentChunks, NewChat, NewManifest, NewMessage, PendingLogin, ResourceUpdate, Retention, SignOnResult,
-    Store, StoreSettings, StoredChunks,
+    ApprovalDecision, AuditLog, ClientLimits, DeliveryLimits, DeliveryResult, DeviceConnection,
+    DeviceConnectionState, DeviceLoginLimits, DocumentChunks, NewChat, NewManifest, NewMessage, PendingLogin,
+    ResourceUpdate, Retention, SignOnResult, Store, StoreSettings, StoredChunks, UsedAssertion,
 };
 use serde_json::json;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Row as _};
@@ -61,13 +61,14 @@ const HOURS_PER_CYCLE: i64 = 4;
 const CYCLES_PER_CHAT: u32 = 5;
 
 /// Tables that are empty after a cycle, and the rule that bounds them.
-const EMPTY: [(&str, &str); 26] = [
+const EMPTY: [(&str, &str); 27] = [
     ("accounts", "each cycle adds one, which goes with its person"),
     ("actor_groups", "each cycle adds one and deletes it"),
     ("actors", "each cycle adds one and deletes it"),
     ("applies", "one row"),
     ("assigned_groups", "each cycle adds one and deletes it"),
     ("assigned_rights", "each cycle adds one and deletes it"),
+    ("device_connections", "each cycle adds one, which goes with its person"),
     ("group_members", "each cycle adds one and deletes it"),
     ("identities", "each cycle adds one, which goes with its person"),
     ("login_links", "each cycle makes one, which goes with its token"),
@@ -286,6 +287,7 @@ impl Used {
             help: String::new(),
             shared: None,
             oauth: None,
+            token_exchange: None,
         };
         accounts.put_provider(&tenant(), &provider).await.unwrap();
         let id = AccountId { tenant: tenant(), actor, provider: provider.name.clone() };
@@ -295,12 +297,29 @@ impl Used {
         let login = PendingLogin {
             tenant: tenant(),
             actor: Some(actor),
-            provider: provider.name,
+            provider: provider.name.clone(),
             requested_by: "ann".to_owned(),
             data: Secret::new("verifier".to_owned()),
             expires_at: self.harness.clock.now() + Duration::from_mins(10),
         };
         accounts.begin_login(&Secret::new(format!("state of {actor}")), login).await.unwrap();
+        let device = DeviceConnection {
+            id: format!("device of {actor}"),
+            tenant: tenant(),
+            actor,
+            provider: provider.name,
+            requested_by: "ann".to_owned(),
+            state: DeviceConnectionState::Pending,
+            poll_seconds: 0,
+            expires_at: self.harness.clock.now() + Duration::from_mins(10),
+        };
+        accounts.begin_device_connection(device.clone(), Secret::new("code".to_owned())).await.unwrap();
+        let (claimed, data) = accounts.claim_device_connection().await.unwrap().unwrap();
+        assert_eq!((claimed.id, data.is_some()), (device.id.clone(), true));
+        accounts.next_device_poll().await.unwrap();
+        accounts.postpone_device_poll(&device.id, 5).await.unwrap();
+        accounts.device_connection(&tenant(), actor, &device.id).await.unwrap().unwrap();
+        assert!(accounts.end_device_connection(&device.id, None).await.unwrap());
     }
 
     /// Creates everything that people define, and deletes it again.
@@ -336,7 +355,7 @@ impl Used {
             // The second one outlives its token.
             let owner = if hash == "session" { token.hash.clone() } else { of_cycle("other") };
             let session = session(&self.harness, &of_cycle(hash), &owner);
-            store.access().insert_session(session).await.unwrap();
+            store.access().insert_session(session, None).await.unwrap();
         }
         store.access().insert_login_link(link(&self.harness, &of_cycle("link"), &token.hash)).await.unwrap();
         let limits = DeviceLoginLimits { per_address: 100, total: 100 };
@@ -377,6 +396,13 @@ impl Used {
         access.exchange_code(id, "approver", token, grant.clone()).await.unwrap();
         access.find_grant(grant.id).await.unwrap();
         access.rotate_refresh_token(grant.id, ("first", "second"), self.harness.clock.now()).await.unwrap();
+        access.delete_token(grant.id).await.unwrap();
+        let (token, grant) = applications::grant(&self.harness, "described");
+        let used = UsedAssertion {
+            hash: format!("assertion of {id}"),
+            expires_at: self.harness.clock.now() + Duration::from_hours(1),
+        };
+        assert!(access.exchange_assertion(used, token, grant.clone()).await.unwrap());
         access.delete_token(grant.id).await.unwrap();
     }
 

@@ -10,6 +10,7 @@ use crate::harness::{Harness, on_both};
 on_both![
     every_value_is_encrypted_with_a_configured_key,
     a_node_without_the_new_key_reports_it_and_changes_nothing,
+    signing_keys_are_encrypted_and_stay_the_same,
 ];
 
 fn tenant() -> TenantId {
@@ -91,6 +92,47 @@ async fn a_node_without_the_new_key_reports_it_and_changes_nothing(harness: Harn
     for store in [stale, rotating] {
         store.close().await;
     }
+}
+
+async fn signing_keys_are_encrypted_and_stay_the_same(harness: Harness) {
+    use base64::Engine as _;
+    use sqlx::{Connection as _, Row as _};
+
+    let url = match harness.settings().database_url {
+        Some(url) => url.expose().to_owned(),
+        None => format!("sqlite://{}", harness.path("haft.db").display()),
+    };
+    let stored = async || {
+        let mut connection = sqlx::AnyConnection::connect(&url).await.unwrap();
+        let query = sqlx::query("SELECT value FROM signing_keys WHERE purpose = 'test'");
+        let value: String = query.fetch_one(&mut connection).await.unwrap().get(0);
+        value
+    };
+    // A version that knew no better left it in clear.
+    let key = harness.store.signing_key("test").await.unwrap();
+    assert_eq!(base64::engine::general_purpose::STANDARD.decode(stored().await).unwrap(), key);
+    let store = open(&harness, configured(&harness, OLD, Some(NEW))).await.unwrap();
+    assert!(stored().await.starts_with("sealed:"), "encrypted with the configured key");
+    assert_eq!(store.signing_key("test").await.unwrap(), key);
+    let before = stored().await;
+    store.vault().rotate_key().await.unwrap();
+    assert_ne!(stored().await, before);
+    assert_eq!(store.signing_key("test").await.unwrap(), key, "a rotation ends no application");
+    store.close().await;
+    assert!(open(&harness, configured(&harness, OLD, None)).await.is_err());
+    let store = open(&harness, configured(&harness, NEW, None)).await.unwrap();
+    assert_eq!(store.signing_key("test").await.unwrap(), key);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_home_gets_its_key_when_something_is_signed() {
+    let harness = Harness::sqlite().await;
+    let key = harness.store.signing_key("test").await.unwrap();
+    assert!(!harness.path("key").exists());
+    harness.store.protect_signing_keys().await.unwrap();
+    assert!(harness.path("key").exists());
+    assert_eq!(harness.store.signing_key("test").await.unwrap(), key);
 }
 
 #[tokio::test]

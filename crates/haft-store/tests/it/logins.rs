@@ -31,7 +31,7 @@ async fn a_session_ends(mut harness: Harness) {
         session(&harness, hash, token_hash)
     });
     for session in &sessions {
-        harness.store.access().insert_session(session.clone()).await.unwrap();
+        harness.store.access().insert_session(session.clone(), None).await.unwrap();
     }
     harness.restart().await;
     assert_eq!(harness.store.access().sessions().await.unwrap().len(), 3);
@@ -48,9 +48,14 @@ async fn a_session_ends(mut harness: Harness) {
 
 async fn a_token_has_a_bounded_number_of_sessions(harness: Harness) {
     for number in 0..103 {
-        harness.store.access().insert_session(session(&harness, &number.to_string(), "token")).await.unwrap();
+        harness
+            .store
+            .access()
+            .insert_session(session(&harness, &number.to_string(), "token"), None)
+            .await
+            .unwrap();
     }
-    harness.store.access().insert_session(session(&harness, "other", "another token")).await.unwrap();
+    harness.store.access().insert_session(session(&harness, "other", "another token"), None).await.unwrap();
     let sessions = harness.store.access().sessions().await.unwrap();
     assert_eq!(sessions.len(), 101);
     for (hash, exists) in [("2", false), ("3", true), ("102", true), ("other", true)] {

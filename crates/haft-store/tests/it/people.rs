@@ -135,9 +135,9 @@ async fn a_removed_member_leaves_nothing_behind(harness: Harness) {
     access.insert_token(&of_person).await.unwrap();
     assert_eq!(access.tokens().await.unwrap(), std::slice::from_ref(&of_person));
     let key = login_key(ann.id, &tenant);
-    access.insert_session(session(&harness, "by link", &key)).await.unwrap();
-    access.insert_session(session(&harness, "by token", &of_person.hash)).await.unwrap();
-    access.insert_session(session(&harness, "of another", "other")).await.unwrap();
+    access.insert_session(session(&harness, "by link", &key), None).await.unwrap();
+    access.insert_session(session(&harness, "by token", &of_person.hash), None).await.unwrap();
+    access.insert_session(session(&harness, "of another", "other"), None).await.unwrap();
     access.replace_login_links(link(&harness, "first", &key)).await.unwrap();
     access.replace_login_links(link(&harness, "second", &key)).await.unwrap();
     assert_eq!(access.take_login_link("first").await.unwrap(), None);
@@ -208,7 +208,7 @@ async fn a_deleted_tenant_leaves_no_member(harness: Harness) {
     access.insert_actor(only_there.clone(), membership(only_there.id, &acme), Vec::new()).await.unwrap();
     let of_acme = GroupRecord { tenant: acme.clone(), ..group(&harness, "g", vec![ann.id]) };
     access.insert_group(of_acme).await.unwrap();
-    access.insert_session(session(&harness, "there", &login_key(ann.id, &acme))).await.unwrap();
+    access.insert_session(session(&harness, "there", &login_key(ann.id, &acme)), None).await.unwrap();
     harness.store.tenants().delete(acme).await.unwrap();
     let left: Vec<ActorId> = access.actors().await.unwrap().into_iter().map(|actor| actor.id).collect();
     assert_eq!(left, [ann.id, bob.id]);
@@ -235,8 +235,8 @@ async fn provisioned_members_are_looked_up_and_suspended(harness: Harness) {
         ..ActorChange::default()
     };
     let key = login_key(ann.id, &tenant);
-    access.insert_session(session(&harness, "of ann", &key)).await.unwrap();
-    access.insert_session(session(&harness, "of another", "other")).await.unwrap();
+    access.insert_session(session(&harness, "of ann", &key), None).await.unwrap();
+    access.insert_session(session(&harness, "of another", "other"), None).await.unwrap();
     access.update_actor(ann.id, change).await.unwrap();
     assert_eq!(access.sessions().await.unwrap().len(), 1);
     let find = async |key: MemberKey<'_>| access.find_member(&tenant, key).await.unwrap();

@@ -13,6 +13,9 @@ pub enum OAuthError {
     /// The metadata of the server or its authorization server is unusable.
     #[error("{0}")]
     Metadata(String),
+    /// The authorization server has no page on which people log in.
+    #[error("the authorization server has no authorization endpoint")]
+    NoAuthorizationEndpoint,
     /// A request failed.
     #[error("{address}: {why}")]
     Unreachable {

@@ -60,8 +60,7 @@ pub(in crate::client) async fn begin(auth: &Arc<Auth>, redirect: &Url) -> Result
     let challenge = auth.challenge();
     let found = auth.discover().await?;
     let Some(mut url) = found.issuer.authorization_endpoint.clone() else {
-        let message = "the authorization server has no authorization endpoint";
-        return Err(OAuthError::Metadata(message.to_owned()));
+        return Err(OAuthError::NoAuthorizationEndpoint);
     };
     if !found.issuer.supports_s256 {
         let message = "the authorization server does not support PKCE with `S256`";

@@ -26,6 +26,7 @@ struct AuthorizationServerMetadata {
     issuer: String,
     authorization_endpoint: Option<String>,
     token_endpoint: String,
+    device_authorization_endpoint: Option<String>,
     registration_endpoint: Option<String>,
     #[serde(default)]
     scopes_supported: Vec<String>,
@@ -43,6 +44,7 @@ pub(super) struct Issuer {
     pub(super) name: Option<String>,
     pub(super) authorization_endpoint: Option<Url>,
     pub(super) token_endpoint: Url,
+    pub(super) device_authorization_endpoint: Option<Url>,
     pub(super) registration_endpoint: Option<Url>,
     pub(super) auth_methods: Option<Vec<String>>,
     /// Whether callbacks name the issuer (RFC 9207).
@@ -72,6 +74,8 @@ pub struct ProviderEndpoints {
     pub authorization_endpoint: Option<Url>,
     /// Where haft gets tokens.
     pub token_endpoint: Option<Url>,
+    /// Where haft gets codes for logins on other devices; overrides that of the issuer.
+    pub device_authorization_endpoint: Option<Url>,
 }
 
 impl ProviderEndpoints {
@@ -84,7 +88,7 @@ impl ProviderEndpoints {
     /// Returns the endpoints; those of an issuer are read from its metadata.
     pub(super) async fn discover(&self, egress: &Egress) -> Result<Discovered, OAuthError> {
         let server = self.server()?;
-        let issuer = match &self.issuer {
+        let mut issuer = match &self.issuer {
             Some(named) => issuer(egress, named, named.as_str()).await?.ok_or_else(|| {
                 let host = named.host_str().unwrap_or_default();
                 OAuthError::Metadata(format!("the issuer at `{host}` has no metadata"))
@@ -93,6 +97,7 @@ impl ProviderEndpoints {
                 name: None,
                 authorization_endpoint: self.authorization_endpoint.clone(),
                 token_endpoint: server.clone(),
+                device_authorization_endpoint: None,
                 registration_endpoint: None,
                 auth_methods: None,
                 names_itself: false,
@@ -100,6 +105,9 @@ impl ProviderEndpoints {
                 has_offline_access: false,
             },
         };
+        if let Some(endpoint) = &self.device_authorization_endpoint {
+            issuer.device_authorization_endpoint = Some(endpoint.clone());
+        }
         Ok(Discovered { resource: String::new(), scope: None, issuer })
     }
 }
@@ -199,6 +207,10 @@ fn to_issuer(server: &Url, metadata: AuthorizationServerMetadata) -> Result<Issu
     Ok(Issuer {
         authorization_endpoint: optional("authorization_endpoint", metadata.authorization_endpoint)?,
         token_endpoint: parse_url(server, "token_endpoint", &metadata.token_endpoint)?,
+        device_authorization_endpoint: optional(
+            "device_authorization_endpoint",
+            metadata.device_authorization_endpoint,
+        )?,
         registration_endpoint: optional("registration_endpoint", metadata.registration_endpoint)?,
         auth_methods: metadata.token_endpoint_auth_methods_supported,
         names_itself: metadata.authorization_response_iss_parameter_supported,
@@ -218,6 +230,7 @@ fn fallback(server: &Url) -> Result<Issuer, OAuthError> {
         name: None,
         authorization_endpoint: Some(at("/authorize")?),
         token_endpoint: at("/token")?,
+        device_authorization_endpoint: None,
         registration_endpoint: Some(at("/register")?),
         auth_methods: None,
         names_itself: false,

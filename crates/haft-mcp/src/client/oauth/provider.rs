@@ -8,6 +8,7 @@ use haft_executors::egress::Egress;
 use url::Url;
 
 use super::auth::{Auth, OAuthConfig};
+use super::device::{self, BegunDeviceLogin, DevicePoll};
 use super::error::OAuthError;
 use super::login::{BegunLogin, Callback, begin, finish};
 use super::login_store::LoginStore;
@@ -56,6 +57,11 @@ impl ProviderLogin {
         begin(&self.auth, redirect).await
     }
 
+    /// Begins a login that the person completes with a code on any device.
+    pub async fn begin_device(&self) -> Result<BegunDeviceLogin, OAuthError> {
+        device::begin(&self.auth).await
+    }
+
     /// Returns a valid token, refreshed if necessary; `None` if the person has to log in again.
     pub async fn token(&self) -> Result<Option<Secret>, OAuthError> {
         self.auth.token().await
@@ -71,4 +77,14 @@ pub async fn finish_login(
     callback: Callback,
 ) -> Result<Option<String>, OAuthError> {
     finish(egress, &LoginStore::of_account(account, store), data, callback).await
+}
+
+/// Asks for the result of a login with a code; stores its tokens.
+pub async fn poll_device_login(
+    egress: &Egress,
+    account: &AccountId,
+    store: Option<Arc<dyn RefreshTokens>>,
+    data: &Secret,
+) -> Result<DevicePoll, OAuthError> {
+    device::poll(egress, &LoginStore::of_account(account, store), data).await
 }

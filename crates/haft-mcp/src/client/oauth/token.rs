@@ -20,6 +20,8 @@ const MAX_LIFETIME: i64 = 365 * 24 * 3600;
 pub(super) enum Grant<'a> {
     /// The code of a login.
     Code { code: &'a str, verifier: &'a Secret, redirect: &'a str },
+    /// The code of a login on another device.
+    DeviceCode(&'a Secret),
     /// A refresh token.
     Refresh(&'a Secret),
     /// The client itself, with an assertion signed by its key, if it has one.
@@ -75,6 +77,11 @@ fn post_request<'a>(request: &TokenRequest<'a>, grant: &Grant<'_>) -> PostReques
                 .append_pair("redirect_uri", redirect)
                 .append_pair("code_verifier", verifier.expose());
             hidden.extend([Secret::new((*code).to_owned()), (*verifier).clone()]);
+        }
+        Grant::DeviceCode(code) => {
+            form.append_pair("grant_type", "urn:ietf:params:oauth:grant-type:device_code")
+                .append_pair("device_code", code.expose());
+            hidden.push((*code).clone());
         }
         Grant::Refresh(token) => {
             form.append_pair("grant_type", "refresh_token").append_pair("refresh_token", token.expose());
