@@ -41,10 +41,10 @@ mod webhooks;
 mod workspaces;
 
 pub use access::{
-    Access, ActorChange, ClientInsert, ClientLimits, CodeExchange, DeviceLoginDecision, DeviceLoginLimits,
-    DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert, FoundMember, GroupChange, HandedOver, MemberKey,
-    MembersChange, SignOnAssignment, SignOnLogin, SignOnLoginStart, SignOnPerson, SignOnResult, StoredCode,
-    TokenRotation,
+    Access, AccessChanges, ActorChange, ClientInsert, ClientLimits, CodeExchange, DeviceLoginDecision,
+    DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert, GroupChange, HandedOver,
+    MemberKey, MemberRecords, MembersChange, OwnedByToken, SignOnAssignment, SignOnLogin, SignOnLoginStart,
+    SignOnPerson, SignOnResult, StoredCode, TokenRotation,
 };
 pub use accounts::{PendingLogin, PendingLoginStart, StoredAccounts};
 pub use approvals::{ApprovalDecision, ApprovalQuery, StoredApprovals};

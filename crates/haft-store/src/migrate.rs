@@ -48,6 +48,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../migrations/0039_scim.sql"),
     include_str!("../migrations/0040_applications.sql"),
     include_str!("../migrations/0041_accounts.sql"),
+    include_str!("../migrations/0043_local_owner.sql"),
 ];
 
 /// The script after which the moved rows of resources are completed.
