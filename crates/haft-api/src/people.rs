@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::token::RateBody;
+
 /// What somebody may do in a tenant.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct RightsView {
@@ -74,6 +76,10 @@ pub struct ActorView {
     pub groups: Vec<GroupName>,
     /// What the membership and the groups give together.
     pub rights: RightsView,
+    /// How many calls it may make in the tenant with sessions and tokens together; `null` for no limit.
+    #[serde(deserialize_with = "crate::read::nullable")]
+    #[schema(required)]
+    pub rate_limit: Option<RateBody>,
     /// Whether it is a member of other tenants, too. Then only platform admins change its name, address and status.
     pub is_shared: bool,
     /// Whether the access to this tenant has ended by SCIM, whatever the status in other tenants. The status here is
@@ -167,6 +173,9 @@ pub struct NewPerson {
     /// The tools that the person may see and call: names, `bundle:name`, `bundle:*`, `tag:name`; default: every tool.
     #[schema(example = json!(["weather", "web:*"]), max_items = 256)]
     pub tools: Option<Vec<String>>,
+    /// How many calls it may make with sessions and tokens together; default: no limit.
+    #[serde(default, deserialize_with = "crate::read::optional_object")]
+    pub rate_limit: Option<RateBody>,
     /// Names or ids of groups.
     #[serde(default)]
     #[schema(example = json!(["finance"]), max_items = 64)]
@@ -199,6 +208,9 @@ pub struct NewServiceAccount {
     /// The tools that it may see and call: names, `bundle:name`, `bundle:*`, `tag:name`; default: every tool.
     #[schema(example = json!(["weather", "web:*"]), max_items = 256)]
     pub tools: Option<Vec<String>>,
+    /// How many calls it may make with sessions and tokens together; default: no limit.
+    #[serde(default, deserialize_with = "crate::read::optional_object")]
+    pub rate_limit: Option<RateBody>,
     /// Names or ids of groups.
     #[serde(default)]
     #[schema(example = json!(["finance"]), max_items = 64)]
@@ -236,6 +248,10 @@ pub struct ActorPatch {
     #[serde(deserialize_with = "crate::read::some")]
     #[schema(value_type = Option<Vec<String>>, max_items = 256)]
     pub tools: Option<Option<Vec<String>>>,
+    /// How many calls it may make in the tenant; `null` removes the limit.
+    #[serde(deserialize_with = "crate::token::present_rate")]
+    #[schema(value_type = Option<RateBody>)]
+    pub rate_limit: Option<Option<RateBody>>,
     /// Names or ids of groups of the tenant; replaces the list.
     #[schema(max_items = 64)]
     pub groups: Option<Vec<String>>,

@@ -47,7 +47,7 @@ pub struct TokenView {
     #[serde(deserialize_with = "crate::read::nullable")]
     #[schema(required)]
     pub parent_id: Option<Uuid>,
-    /// The person or service account that it belongs to; `null` if it stands for itself.
+    /// The person or service account that it belongs to; `null` if it has no owner.
     #[serde(deserialize_with = "crate::read::nullable")]
     #[schema(required)]
     pub actor: Option<ActorName>,
@@ -104,7 +104,7 @@ pub struct NewToken {
     /// The tenant; platform admins may name any, others only their own.
     pub tenant: Option<String>,
     /// To whom it belongs: `me`, or the id or name of a service account of the tenant. The token never does more than its
-    /// owner may do. Default: nobody for admins, whose token stands for itself; `me` for everybody else.
+    /// owner may do. Default: nobody for admins, so the token has no owner; `me` for everybody else.
     #[schema(example = "me")]
     pub owner: Option<String>,
 }
@@ -126,7 +126,7 @@ pub struct RotateToken {
 }
 
 /// A number of calls per period.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub struct RateBody {
     /// The number of calls.
@@ -151,11 +151,17 @@ pub struct TokenPatch {
     #[serde(default, deserialize_with = "present_rate")]
     #[schema(value_type = Option<RateBody>)]
     pub rate_limit: Option<Option<RateBody>>,
+    /// Gives a token without an owner to `me`, or to a service account: its id or name. The value stays the same.
+    #[serde(default)]
+    #[schema(example = "nightly-report")]
+    pub owner: Option<String>,
 }
 
 /// Reads a field that is present, so that `null` differs from a missing field.
 #[expect(clippy::option_option, reason = "missing, null, or a rate")]
-fn present_rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<RateBody>>, D::Error> {
+pub(crate) fn present_rate<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<RateBody>>, D::Error> {
     crate::read::optional_object(deserializer).map(Some)
 }
 
@@ -164,10 +170,10 @@ fn present_rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Opt
 pub struct SessionView {
     #[schema(example = "default")]
     pub tenant: String,
-    /// The name of the person or service account, or of a token that stands for itself.
+    /// The name of the person or service account, or of a token without an owner.
     #[schema(example = "ci")]
     pub name: String,
-    /// The person or service account; `null` for a token that stands for itself.
+    /// The person or service account; `null` for a token without an owner.
     #[serde(deserialize_with = "crate::read::nullable")]
     #[schema(required)]
     pub actor: Option<SessionActor>,

@@ -3,12 +3,25 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::Timestamp;
 use crate::id::{ActorId, GroupId};
+use crate::limit::CallRate;
 use crate::name::TenantId;
 use crate::principal::{AllowList, matches_pattern};
 use crate::token::Role;
+
+/// The person who owns the installation: whoever reads the home folder or sets the environment of the server. It always
+/// exists and cannot be disabled, so nobody is locked out.
+pub const LOCAL_OWNER: ActorId = ActorId(Uuid::from_u128(0x6861_6674_0000_7000_8000_0000_0000_0001));
+
+/// What identifies the local owner as the owner of chats, calls and runs, and the name of its token: it was the name of the
+/// token before there were people.
+pub const LOCAL_OWNER_KEY: &str = "local";
+
+/// The name of the token that the environment of the server sets. It belongs to the local owner, too.
+pub const ENVIRONMENT_TOKEN: &str = "environment";
 
 /// The kinds of actors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -146,6 +159,8 @@ pub struct Membership {
     pub rights: Rights,
     /// Whether the actor has no access to this tenant, whatever its status.
     pub is_suspended: bool,
+    /// How many calls it may make with all credentials together; `None` for no limit.
+    pub rate_limit: Option<CallRate>,
     /// What an identity provider says about the member; `None` if none manages it.
     pub provisioned: Option<Provisioned>,
 }
@@ -178,6 +193,11 @@ pub struct AssignedRights {
 /// a token is mistaken for it.
 pub fn login_key(actor: ActorId, tenant: &TenantId) -> String {
     format!("{actor}@{tenant}")
+}
+
+/// Returns whose login a text stands for that [`login_key`] returned; `None` for the hash of a token.
+pub fn login_actor(key: &str) -> Option<ActorId> {
+    key.split_once('@').and_then(|(actor, _)| actor.parse().ok())
 }
 
 /// Actors of a tenant that have rights in common.
@@ -222,6 +242,14 @@ pub struct ActingAs {
     /// and does not see what the actor created with others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_reduced: bool,
+    /// The name by which rules know the credential: only the local token and the token of the environment have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_name: Option<Arc<str>>,
+}
+
+/// Returns what identifies an actor as the owner of chats, calls and runs.
+pub fn owner_key(actor: ActorId) -> Arc<str> {
+    if actor == LOCAL_OWNER { LOCAL_OWNER_KEY.into() } else { actor.to_string().into() }
 }
 
 impl ActingAs {

@@ -231,6 +231,11 @@ pub enum CannotDecide {
     /// The requester asks for a second person.
     #[error("requesters cannot decide about their own calls (`four_eyes` is on)")]
     FourEyes,
+    /// A person asked, and whoever decides may be that person with a token of nobody.
+    #[error(
+        "a person asked for this call, so another person has to decide (`four_eyes` is on); log in, or use a token of a person"
+    )]
+    NeedsPerson,
     /// The requester may decide only about calls that need confirmation.
     #[error("you asked for this call: {0}, so an admin or an elevated token has to decide")]
     OwnRequest(String),
@@ -284,6 +289,10 @@ impl Approval {
         match (is_requester, &self.cause) {
             (_, ApprovalCause::Account(provider)) => Err(CannotDecide::NeedsAccount(provider.clone())),
             (true, _) if four_eyes => Err(CannotDecide::FourEyes),
+            // Whoever administers tokens can have one without an owner, or one of a service account.
+            (false, _) if four_eyes && self.requested_by.is_person() && !approver.is_person() => {
+                Err(CannotDecide::NeedsPerson)
+            }
             (true, ApprovalCause::RequiresConfirmation) => Ok(()),
             (true, cause) if !may_decide && approvers.is_none() => {
                 Err(CannotDecide::OwnRequest(cause.reason(&self.tool)))

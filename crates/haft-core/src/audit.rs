@@ -23,11 +23,11 @@ pub struct AuditRecord {
     pub tenant: TenantId,
     /// The time of the attempt.
     pub at: Timestamp,
-    /// The name of the person, the service account, or the token that stands for itself.
+    /// The name of the person, the service account, or the token without an owner.
     #[cfg_attr(feature = "openapi", schema(example = "local"))]
     pub actor: String,
-    /// The id of the person, the service account, or the token that stands for itself; `None` for the token of the home
-    /// folder and of the environment.
+    /// The id of the person, the service account, or the token without an owner; `None` in records of the
+    /// token of the home folder and of the environment that are older than people.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub actor_id: Option<Uuid>,
     /// The id of the token that was used, if one was.

@@ -26,8 +26,6 @@ pub struct CallQuery {
     pub caller: Option<String>,
     /// Only calls of the token with this name or id.
     pub actor: Option<String>,
-    /// Only calls of this principal.
-    pub principal: Option<Arc<str>>,
     /// Only calls of one of these principals.
     pub principals: Option<Vec<Arc<str>>>,
     /// Only calls that came through this interface.
@@ -65,7 +63,6 @@ impl CallQuery {
             statuses: Vec::new(),
             caller: None,
             actor: None,
-            principal: None,
             principals: None,
             surface: None,
             parent_id: None,

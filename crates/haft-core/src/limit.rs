@@ -18,6 +18,8 @@ pub enum LimitName {
     ToolRate,
     /// The rate of a token.
     TokenRate,
+    /// The rate of a person or a service account in a tenant.
+    MemberRate,
     /// The rate of a tenant.
     TenantRate,
     /// The rate of a chat or connection.
@@ -60,9 +62,10 @@ pub enum LimitName {
 
 impl LimitName {
     /// Every limit.
-    pub const ALL: [LimitName; 21] = [
+    pub const ALL: [LimitName; 22] = [
         LimitName::ToolRate,
         LimitName::TokenRate,
+        LimitName::MemberRate,
         LimitName::TenantRate,
         LimitName::SessionRate,
         LimitName::StageRate,
@@ -89,6 +92,7 @@ impl LimitName {
         match self {
             LimitName::ToolRate => "tool.rate_limit",
             LimitName::TokenRate => "token.rate_limit",
+            LimitName::MemberRate => "member.rate_limit",
             LimitName::TenantRate => "tenant.calls_per_minute",
             LimitName::SessionRate => "limits.session_calls_per_minute",
             LimitName::StageRate => "stage.rate_limit",
@@ -121,6 +125,7 @@ impl LimitName {
         let code = match self {
             LimitName::ToolRate
             | LimitName::TokenRate
+            | LimitName::MemberRate
             | LimitName::TenantRate
             | LimitName::SessionRate
             | LimitName::StageRate

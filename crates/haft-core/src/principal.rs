@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::actor::{ActingAs, ActorKind};
+use crate::actor::{ActingAs, ActorKind, ENVIRONMENT_TOKEN, LOCAL_OWNER, LOCAL_OWNER_KEY, owner_key};
 use crate::callable::CallableKind;
-use crate::id::{RunId, TokenId};
+use crate::id::{ActorId, RunId, TokenId};
 use crate::limit::CallRate;
 use crate::name::{AgentSlug, PipelineSlug, TenantId};
 use crate::resource::ResourceKind;
@@ -30,7 +30,7 @@ pub struct Principal {
     /// The stored token; `None` for the local token, the token of the environment, and embedding programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenId>,
-    /// The person or service account that the credential belongs to; `None` for a token of its own, and for embedding
+    /// The person or service account that the credential belongs to; `None` for a token without an owner, and for embedding
     /// programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<Arc<ActingAs>>,
@@ -60,6 +60,10 @@ pub struct Principal {
     /// the own one, they are not stored with a call.
     #[serde(skip)]
     pub ancestor_rates: Arc<[(TokenId, CallRate)]>,
+    /// The rate limit of its person or service account, which holds for all credentials together. It is not stored with a
+    /// call either.
+    #[serde(skip)]
+    pub member_rate: Option<CallRate>,
 }
 
 impl Principal {
@@ -78,6 +82,7 @@ impl Principal {
             agent: None,
             rate_limit: None,
             ancestor_rates: Arc::default(),
+            member_rate: None,
         }
     }
 
@@ -89,31 +94,65 @@ impl Principal {
     /// Returns what identifies it within its tenant, as the owner of what it creates: the id of its person or service
     /// account unless the credential is reduced, the id of its token, or its name.
     pub fn id(&self) -> Arc<str> {
-        if let Some(actor) = self.actor.as_ref().filter(|actor| !actor.is_reduced) {
-            return actor.id.to_string().into();
+        let is_reduced = self.actor.as_ref().is_some_and(|actor| actor.is_reduced);
+        if let Some(actor) = self.actor_id().filter(|_| !is_reduced) {
+            return owner_key(actor);
         }
         self.token.map_or_else(|| Arc::clone(&self.name), |id| id.to_string().into())
     }
 
-    /// Returns the id of its person or service account, or of its token if that stands for itself.
+    /// Returns the id of its person or service account, or of its token if that has no owner.
     pub fn actor_or_token_id(&self) -> Option<Uuid> {
         self.actor.as_ref().map(|actor| actor.id.0).or(self.token.map(|token| token.0))
     }
 
+    /// Returns what may identify it as the owner of something: a token owns what it created before it had an owner.
+    pub fn own_ids(&self) -> Vec<Arc<str>> {
+        let own = self.id();
+        let of_token = self.token.map(|id| id.to_string().into());
+        std::iter::once(Arc::clone(&own)).chain(of_token.filter(|id| *id != own)).collect()
+    }
+
+    /// Returns whether it owns what another principal created.
+    pub fn owns_of(&self, creator: &Self) -> bool {
+        self.own_ids().contains(&creator.id())
+    }
+
     /// Returns whether the same person or service account is behind both, whatever credentials they use.
     pub fn is_same_actor(&self, other: &Self) -> bool {
-        match (&self.actor, &other.actor) {
-            (Some(actor), Some(other)) => actor.id == other.id,
-            (None, None) => self.id() == other.id(),
-            (Some(_), None) | (None, Some(_)) => false,
-        }
+        // A token that had no owner when it made a request may have one now.
+        let is_same_token = self.token.is_some() && self.token == other.token;
+        is_same_token
+            || match (self.actor_id(), other.actor_id()) {
+                (Some(actor), Some(other)) => actor == other,
+                (None, None) => self.id() == other.id(),
+                (Some(_), None) | (None, Some(_)) => false,
+            }
+    }
+
+    /// Returns whether a person is behind it.
+    pub fn is_person(&self) -> bool {
+        let is_person = |actor: &Arc<ActingAs>| actor.kind == ActorKind::Person;
+        self.actor.as_ref().map_or_else(|| self.actor_id().is_some(), is_person)
+    }
+
+    /// Returns its person or service account. A stored principal may be older than people: then those of the tokens that
+    /// are not stored are the local owner.
+    fn actor_id(&self) -> Option<ActorId> {
+        let is_local = || {
+            let is_known = [LOCAL_OWNER_KEY, ENVIRONMENT_TOKEN].contains(&&*self.name);
+            self.token.is_none() && is_known && self.tenant.is_default()
+        };
+        self.actor.as_ref().map_or_else(|| is_local().then_some(LOCAL_OWNER), |actor| Some(actor.id))
     }
 
     /// Returns the name by which rules know it: that of its token or its service account. That of a person is for people
-    /// only, who are identified by id or e-mail address.
+    /// only, who are identified by id or e-mail address; the tokens that are not stored have one nevertheless.
     pub fn rule_name(&self) -> &str {
-        let is_person = self.actor.as_ref().is_some_and(|actor| actor.kind == ActorKind::Person);
-        if is_person { "" } else { &self.name }
+        match self.actor.as_deref() {
+            Some(actor) if actor.kind == ActorKind::Person => actor.token_name.as_deref().unwrap_or_default(),
+            _ => &self.name,
+        }
     }
 
     /// Returns the rate limits that apply to it, each with the token whose calls it counts. A token that comes from another
@@ -121,6 +160,11 @@ impl Principal {
     pub fn token_rates(&self) -> impl Iterator<Item = (TokenId, CallRate)> {
         let is_new = |own: &(TokenId, CallRate)| self.ancestor_rates.iter().all(|(_, rate)| *rate != own.1);
         self.ancestor_rates.iter().copied().chain(self.token.zip(self.rate_limit).filter(is_new))
+    }
+
+    /// Returns the person or service account with a rate limit, and that rate.
+    pub fn actor_rate(&self) -> Option<(ActorId, CallRate)> {
+        self.actor.as_ref().map(|actor| actor.id).zip(self.member_rate)
     }
 
     /// Returns whether it may see and call a tool: one that its allow-list names, or a built-in tool that finds and

@@ -1,16 +1,19 @@
-//! Tenants, people, tokens and sessions in memory. Lookups are lock-free; a change replaces the whole snapshot.
+//! Tenants, people, tokens and sessions in memory. Lookups are lock-free; a change replaces the snapshot.
 
-use std::collections::{HashMap, HashSet};
+mod shard_map;
+mod snapshot;
+
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use haft_core::actor::{
-    ActingAs, ActorKind, ActorRecord, ActorStatus, AssignedRights, GroupRecord, Membership, Rights, login_key,
+    ActingAs, ActorRecord, AssignedRights, ENVIRONMENT_TOKEN, GroupRecord, LOCAL_OWNER, Membership,
+    login_key, owner_key,
 };
 use haft_core::id::{ActorId, TokenId};
-use haft_core::limit::CallRate;
 use haft_core::live::MemberEvent;
 use haft_core::login::SessionRecord;
 use haft_core::name::TenantId;
@@ -21,7 +24,8 @@ use haft_core::{Timestamp, hash};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::known_members::KnownMembers;
+pub(crate) use self::shard_map::ShardMap;
+use self::snapshot::Snapshot;
 
 /// How often an identity that holds a connection is checked besides changes, so that an expiry is noticed.
 const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -34,22 +38,9 @@ pub struct Access {
     snapshot: ArcSwap<Snapshot>,
     /// Changes whenever the snapshot does.
     changed: watch::Sender<()>,
-    /// Serialises reloads, so that an older state never replaces a newer one.
-    pub reload: tokio::sync::Mutex<()>,
-}
-
-#[derive(Default)]
-struct Snapshot {
-    tenants: HashMap<TenantId, Arc<Tenant>>,
-    /// The tokens that give access, by the hash of each value that works.
-    tokens: HashMap<String, Arc<Token>>,
-    sessions: HashMap<String, SessionRecord>,
-    uses: HashMap<TokenId, Arc<LastUse>>,
-    /// The people and service accounts that may act, by tenant.
-    members: HashSet<(TenantId, ActorId)>,
-    actor_uses: HashMap<ActorId, Arc<LastUse>>,
-    /// The people and groups as lists show them.
-    known: KnownMembers,
+    /// The generation of the store that was loaded last. The lock serialises reloads, so that an older state never replaces
+    /// a newer one.
+    pub reload: tokio::sync::Mutex<Option<i64>>,
 }
 
 /// A value of a token that gives access, or the login of a person without one.
@@ -71,6 +62,7 @@ struct LastUse {
 }
 
 /// The state that [`Access::replace`] loads.
+#[derive(Default)]
 pub struct AccessRecords {
     pub tenants: Vec<Tenant>,
     pub tokens: Vec<TokenRecord>,
@@ -96,71 +88,45 @@ pub struct LostAccess {
 
 impl Access {
     /// Replaces everything; returns who has no access any more. Tokens of disabled tenants and people give none.
-    pub fn replace(&self, records: AccessRecords) -> LostAccess {
-        let AccessRecords { tenants, tokens, sessions, actors, memberships, assigned, groups } = records;
+    pub fn replace(&self, records: &AccessRecords) -> LostAccess {
         let before = self.snapshot.load_full();
-        let known = KnownMembers::new(&actors, &memberships, &groups);
-        let changed_members = known.changes_since(&before.known);
-        let tenants: HashMap<_, _> =
-            tenants.into_iter().map(|tenant| (tenant.id.clone(), Arc::new(tenant))).collect();
-        let is_enabled = |tenant: &TenantId| tenants.get(tenant).is_some_and(|tenant| tenant.enabled);
-        let mut snapshot = Snapshot { known, ..Snapshot::default() };
-        let mut members = members(&actors, &memberships, &groups, &is_enabled);
-        for AssignedRights { actor, tenant, rights } in assigned {
-            if let Some(member) = members.get_mut(&(tenant, actor)) {
-                member.rights = member.rights.union(&rights);
-            }
-        }
-        for member in members.values() {
-            let last_use = before.actor_uses.get(&member.acting.id).cloned().unwrap_or_default();
-            snapshot.actor_uses.insert(member.acting.id, Arc::clone(&last_use));
-            // Service accounts do not log in.
-            if member.acting.kind == ActorKind::Person {
-                let hash = login_key(member.acting.id, &member.tenant);
-                let principal = Arc::new(member.principal(None));
-                let token =
-                    Token { principal, hash: hash.clone(), expires_at: None, last_uses: vec![last_use] };
-                snapshot.tokens.insert(hash, Arc::new(token));
-            }
-        }
-        let by_id: HashMap<TokenId, &TokenRecord> = tokens.iter().map(|token| (token.id, token)).collect();
-        for record in tokens.iter().filter(|token| is_enabled(&token.tenant)) {
-            // A token whose parent was revoked gives no access, whatever is stored.
-            let Some(Inherited { rates, end }) = inherited(record, &by_id) else { continue };
-            let member = record.actor.map(|actor| members.get(&(record.tenant.clone(), actor)));
-            let principal = match member {
-                None => Principal::from(record),
-                Some(Some(member)) => member.principal(Some(record)),
-                // It belongs to somebody who was disabled or removed.
-                Some(None) => continue,
-            };
-            let last_use = before.uses.get(&record.id).cloned().unwrap_or_default();
-            let of_actor = record.actor.and_then(|actor| snapshot.actor_uses.get(&actor)).cloned();
-            let last_uses: Vec<_> = [Some(Arc::clone(&last_use)), of_actor].into_iter().flatten().collect();
-            let principal = Arc::new(Principal { ancestor_rates: rates, ..principal });
-            let mut add = |hash: &str, expires_at: Option<Timestamp>| {
-                let (principal, last_uses) = (Arc::clone(&principal), last_uses.clone());
-                let token = Token { principal, hash: hash.to_owned(), expires_at, last_uses };
-                snapshot.tokens.insert(hash.to_owned(), Arc::new(token));
-            };
-            // `None` is no end, so `Option::min` would return the wrong one.
-            let ends = || record.expires_at.into_iter().chain(end);
-            add(&record.hash, ends().min());
-            if let Some(previous) = &record.previous {
-                add(&previous.hash, ends().chain([previous.expires_at]).min());
-            }
-            snapshot.uses.insert(record.id, last_use);
-        }
-        snapshot.sessions = sessions.into_iter().map(|session| (session.hash.clone(), session)).collect();
-        snapshot.members = members.into_keys().collect();
-        let actors = before.members.difference(&snapshot.members).cloned().collect();
-        let gone_tenants = before.tenants.keys().filter(|id| !tenants.contains_key(*id)).cloned().collect();
+        let after = Snapshot::new(records, &before);
+        let is_enabled = |id: &TenantId| after.tenants.get(id).is_some_and(|tenant| tenant.enabled);
+        let gone_tenants =
+            before.tenants.keys().filter(|id| !after.tenants.contains_key(*id)).cloned().collect();
         let was_enabled = before.tenants.values().filter(|tenant| tenant.enabled).map(|tenant| &tenant.id);
         let stopped_tenants = was_enabled.filter(|id| !is_enabled(id)).cloned().collect();
-        snapshot.tenants = tenants;
+        let actors =
+            before.members.keys().filter(|member| !after.members.contains_key(*member)).cloned().collect();
+        let changed_members = after.known.changes_since(&before.known);
+        self.store(after);
+        LostAccess { gone_tenants, stopped_tenants, actors, changed_members }
+    }
+
+    /// Replaces what belongs to some people and service accounts: cheap, however many others there are.
+    pub fn replace_actors(&self, ids: &BTreeSet<ActorId>, records: &AccessRecords) -> LostAccess {
+        let before = self.snapshot.load_full();
+        let mut after = Snapshot::clone(&before);
+        let (mut actors, mut changed_members) = (Vec::new(), Vec::new());
+        for id in ids {
+            let tenants = after.remove_actor(*id);
+            after.add_actor(*id, records, &before);
+            let is_lost = |tenant: &TenantId| !after.members.contains_key(&(tenant.clone(), *id));
+            actors.extend(tenants.into_iter().filter(is_lost).map(|tenant| (tenant, *id)));
+            changed_members.extend(after.known.replace_actor(*id, records));
+        }
+        self.store(after);
+        LostAccess { gone_tenants: Vec::new(), stopped_tenants: Vec::new(), actors, changed_members }
+    }
+
+    /// Makes the next reload load everything.
+    pub async fn forget_generation(&self) {
+        *self.reload.lock().await = None;
+    }
+
+    fn store(&self, snapshot: Snapshot) {
         self.snapshot.store(Arc::new(snapshot));
         self.changed.send_replace(());
-        LostAccess { gone_tenants, stopped_tenants, actors, changed_members }
     }
 
     /// Finds a token by its value. The lookup is by hash, so that its timing reveals nothing about the token.
@@ -191,7 +157,7 @@ impl Access {
     /// Returns the tenants in which a person may act, by id.
     pub fn tenants_of_person(&self, id: ActorId) -> Vec<TenantId> {
         let snapshot = self.snapshot.load();
-        let own = snapshot.members.iter().filter(|(_, member)| *member == id);
+        let own = snapshot.members.keys().filter(|(_, member)| *member == id);
         let mut tenants: Vec<_> = own.map(|(tenant, _)| tenant.clone()).collect();
         tenants.sort();
         tenants
@@ -202,11 +168,13 @@ impl Access {
         let snapshot = self.snapshot.load();
         let token = match (principal.token, &principal.actor) {
             (None, None) => return Some(Arc::new(principal.clone())),
-            (None, Some(actor)) => snapshot.tokens.get(&login_key(actor.id, &principal.tenant))?,
+            (None, Some(actor)) => {
+                let login = snapshot.tokens.get(&login_key(actor.id, &principal.tenant))?;
+                return Some(Arc::new(with_rights_of(principal, actor, &login.principal)));
+            }
             (Some(id), _) => {
                 // A rotated token has two values for a while: one that is still valid decides.
-                let mut values = snapshot.tokens.values().filter(|token| token.principal.token == Some(id));
-                values.find(|token| token.is_valid(now))?
+                snapshot.values_of(id).find(|token| token.is_valid(now))?
             }
         };
         Some(match &principal.agent {
@@ -219,7 +187,7 @@ impl Access {
     /// Returns the principal of a stored token; `None` if whoever it belongs to has no access.
     pub fn principal_of_token(&self, id: TokenId) -> Option<Arc<Principal>> {
         let snapshot = self.snapshot.load();
-        let found = snapshot.tokens.values().find(|token| token.principal.token == Some(id))?;
+        let found = snapshot.values_of(id).next()?;
         Some(Arc::clone(&found.principal))
     }
 
@@ -262,6 +230,21 @@ impl Access {
         found
     }
 
+    /// Returns the people and service accounts of a tenant that have a rate limit, by name.
+    pub fn limited_members(&self, tenant: &TenantId) -> Vec<Arc<Principal>> {
+        let snapshot = self.snapshot.load();
+        let is_limited =
+            |token: &&Arc<Token>| token.principal.tenant == *tenant && token.principal.member_rate.is_some();
+        let found = snapshot.tokens.values().filter(is_limited);
+        let key =
+            |principal: &Principal| (principal.name.clone(), principal.actor.as_ref().map(|own| own.id));
+        let mut found: Vec<_> = found.map(|token| Arc::clone(&token.principal)).collect();
+        found.sort_by_cached_key(|principal| key(principal));
+        // Each of its tokens has the same.
+        found.dedup_by_key(|principal| key(principal));
+        found
+    }
+
     /// Returns the ids that stand for somebody in records: the given one, and those of tokens of a person or a service
     /// account of a tenant, which are the owners of what reduced ones have created.
     pub fn owner_ids(&self, tenant: &TenantId, id: Uuid) -> Vec<Arc<str>> {
@@ -272,7 +255,9 @@ impl Access {
         };
         let tokens = principals.filter(is_own).filter_map(|principal| principal.token);
         let mut ids: Vec<Arc<str>> = tokens.map(|token| token.to_string().into()).collect();
-        ids.push(id.to_string().into());
+        ids.push(owner_key(ActorId(id)));
+        // Calls that were made with it before it had an owner.
+        ids.extend((id == LOCAL_OWNER.0).then(|| ENVIRONMENT_TOKEN.into()));
         ids.sort_unstable();
         // A token that is being rotated has two values.
         ids.dedup();
@@ -348,108 +333,13 @@ pub struct UnsavedUses {
     pub actors: Vec<(ActorId, Timestamp)>,
 }
 
-/// Somebody who may act in a tenant.
-struct Member<'a> {
-    tenant: TenantId,
-    record: &'a ActorRecord,
-    /// Those of the membership and of all groups together.
-    rights: Rights,
-    acting: ActingAs,
-}
-
-impl Member<'_> {
-    /// Returns its principal: with a token, what the token and its owner may do both.
-    fn principal(&self, token: Option<&TokenRecord>) -> Principal {
-        let own = &self.rights;
-        let of_token = token.map(|token| Rights {
-            role: token.role,
-            elevated: token.elevated,
-            platform: token.platform,
-            tools: token.tools.clone(),
-        });
-        let rights = of_token.map_or_else(|| own.clone(), |rights| own.intersection(&rights));
-        let is_reduced = rights.role < own.role || !rights.tools.covers(&own.tools);
-        let principal = token.map_or_else(
-            || Principal::new(self.tenant.clone(), self.record.name.as_str(), rights.role),
-            Principal::from,
-        );
-        Principal {
-            actor: Some(Arc::new(ActingAs { is_reduced, ..self.acting.clone() })),
-            name: self.record.name.as_str().into(),
-            role: rights.role,
-            elevated: rights.elevated,
-            platform: rights.platform,
-            tools: rights.tools,
-            ..principal
-        }
-    }
-}
-
-/// Returns everybody who may act in an enabled tenant.
-fn members<'a>(
-    actors: &'a [ActorRecord],
-    memberships: &[Membership],
-    groups: &[GroupRecord],
-    is_enabled: &impl Fn(&TenantId) -> bool,
-) -> HashMap<(TenantId, ActorId), Member<'a>> {
-    let actors: HashMap<ActorId, &ActorRecord> = actors.iter().map(|actor| (actor.id, actor)).collect();
-    let mut members = HashMap::new();
-    for membership in memberships.iter().filter(|membership| is_enabled(&membership.tenant)) {
-        let Some(record) = actors.get(&membership.actor) else { continue };
-        if record.status == ActorStatus::Disabled || membership.is_suspended {
-            continue;
-        }
-        let acting = ActingAs {
-            id: record.id,
-            kind: record.kind,
-            email: record.email.as_ref().map(|email| email.to_lowercase().into()),
-            groups: Vec::new(),
-            is_reduced: false,
-        };
-        let tenant = membership.tenant.clone();
-        let member = Member { tenant: tenant.clone(), record, rights: membership.rights.clone(), acting };
-        members.insert((tenant, record.id), member);
-    }
-    for group in groups {
-        for actor in &group.members {
-            if let Some(member) = members.get_mut(&(group.tenant.clone(), *actor)) {
-                member.rights = member.rights.union(&group.rights);
-                member.acting.groups.push(group.name.as_str().into());
-            }
-        }
-    }
-    members
-}
-
-/// What a token has from the tokens that it comes from.
-struct Inherited {
-    /// Their rate limits, that of the first one first, and equal ones once.
-    rates: Arc<[(TokenId, CallRate)]>,
-    /// When the first of them expires: a token does not outlive those that it comes from, even if they were rotated.
-    end: Option<Timestamp>,
-}
-
-/// Returns what a token has from the tokens that it comes from; `None` if one of these does not exist.
-fn inherited(record: &TokenRecord, tokens: &HashMap<TokenId, &TokenRecord>) -> Option<Inherited> {
-    let mut ancestors = Vec::new();
-    let mut next = record.parent;
-    while let Some(id) = next {
-        let token = *tokens.get(&id)?;
-        // No token is its own ancestor; a database that says so gives no access.
-        if ancestors.len() == tokens.len() {
-            return None;
-        }
-        ancestors.push(token);
-        next = token.parent;
-    }
-    let end = ancestors.iter().filter_map(|token| token.expires_at).min();
-    let mut rates: Vec<(TokenId, CallRate)> = Vec::new();
-    for token in ancestors.into_iter().rev() {
-        if let Some(rate) = token.rate_limit.filter(|rate| rates.iter().all(|(_, other)| other != rate)) {
-            rates.push((token.id, rate));
-        }
-    }
-    Some(Inherited { rates: rates.into(), end })
+/// Returns the principal of somebody who is logged in, with the rights that the login has now.
+fn with_rights_of(principal: &Principal, actor: &ActingAs, login: &Principal) -> Principal {
+    let of_login = login.actor.as_deref().unwrap_or(actor).clone();
+    let acting = ActingAs { token_name: actor.token_name.clone(), ..of_login };
+    // A client of the local owner can be less than elevated.
+    let elevated = login.elevated && principal.elevated;
+    Principal { actor: Some(Arc::new(acting)), elevated, agent: principal.agent.clone(), ..login.clone() }
 }
 
 impl Token {
@@ -462,6 +352,12 @@ impl Token {
             expires_at: self.expires_at.into_iter().chain([end]).min(),
             last_uses: self.last_uses.clone(),
         }
+    }
+
+    /// Returns whether it is the login of a person, not a value that somebody keeps.
+    pub fn is_login(&self) -> bool {
+        let own = self.principal.actor.as_ref();
+        own.is_some_and(|own| self.hash == login_key(own.id, &self.principal.tenant))
     }
 
     fn is_valid(&self, now: Timestamp) -> bool {

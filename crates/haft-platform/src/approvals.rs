@@ -92,7 +92,7 @@ pub async fn find(app: &Context, identity: &Identity, id: &str) -> Result<Approv
     let missing = || ServiceError::not_found("approval", id);
     let parsed: ApprovalId = id.parse().map_err(|_| missing())?;
     let approval = app.store().approvals().get(&identity.tenant, parsed).await?.ok_or_else(missing)?;
-    if !sees_approvals_of_others(identity) && approval.requested_by.id() != identity.id() {
+    if !sees_approvals_of_others(identity) && !identity.owns_of(&approval.requested_by) {
         return Err(missing());
     }
     Ok(approval)

@@ -3,10 +3,12 @@
 //!
 //! Capabilities take a [`Context`] and the few other services that they need; the context depends on none of them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use haft_core::actor::{ENVIRONMENT_TOKEN, LOCAL_OWNER, LOCAL_OWNER_KEY, login_key};
 use haft_core::catalog::StoreError;
-use haft_core::id::TokenId;
+use haft_core::id::{ActorId, TokenId};
 use haft_core::ledger::Ledger;
 use haft_core::name::TenantId;
 use haft_core::principal::AllowList;
@@ -20,11 +22,11 @@ use haft_oauth::mac::MacKey;
 use haft_runtime::pipeline::Pipeline;
 use haft_runtime::registry::Registry;
 use haft_sandbox::Sandbox;
-use haft_store::Store;
+use haft_store::{AccessChanges, MemberRecords, Store};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::access::{Access, AccessRecords};
+use crate::access::{Access, AccessRecords, LostAccess};
 use crate::artifact_host::ArtifactHost;
 use crate::attempt_limit::AttemptLimit;
 use crate::client_documents::ClientDocuments;
@@ -204,16 +206,24 @@ impl Context {
         Ok(self.secrets.missing(tenant, name).await?.is_none())
     }
 
-    /// Reloads tenants, tokens and sessions after a change.
+    /// Reloads what changed of tenants, people, tokens and sessions.
     pub async fn reload_access(&self) -> Result<(), StoreError> {
-        let _turn = self.access.reload.lock().await;
-        let mut tokens = self.store.access().tokens().await?;
-        tokens.push(self.admin("local", &self.local_token));
-        if let Some(token) = &self.settings.token {
-            tokens.push(self.admin("environment", token));
+        let mut known = self.access.reload.lock().await;
+        let (generation, changes) = self.store.access().changes_since(*known).await?;
+        match changes {
+            AccessChanges::Everything => self.load_access().await?,
+            AccessChanges::Actors(ids) if ids.is_empty() => {}
+            AccessChanges::Actors(ids) => self.load_actors(&ids).await?,
         }
+        *known = Some(generation);
+        Ok(())
+    }
+
+    async fn load_access(&self) -> Result<(), StoreError> {
         let access = self.store.access();
-        let lost = self.access.replace(AccessRecords {
+        let mut tokens = access.tokens().await?;
+        tokens.extend(self.unstored_tokens());
+        let lost = self.access.replace(&AccessRecords {
             tenants: self.store.tenants().all().await?,
             tokens,
             sessions: access.sessions().await?,
@@ -222,6 +232,32 @@ impl Context {
             assigned: access.assigned_rights().await?,
             groups: access.groups().await?,
         });
+        self.end_access(&lost);
+        tenant_files::apply(&self.settings, &self.files, &self.access.tenants(), lost.gone_tenants).await;
+        Ok(())
+    }
+
+    async fn load_actors(&self, ids: &BTreeSet<ActorId>) -> Result<(), StoreError> {
+        let access = self.store.access();
+        let wanted: Vec<ActorId> = ids.iter().copied().collect();
+        let MemberRecords { actors, memberships, assigned, groups, mut tokens } =
+            access.member_records(&wanted).await?;
+        tokens.extend(self.unstored_tokens().filter(|token| token.actor.is_some_and(|id| ids.contains(&id))));
+        let logins = memberships.iter().map(|own| login_key(own.actor, &own.tenant));
+        let values = tokens.iter().flat_map(|token| {
+            let previous = token.previous.as_ref().map(|previous| previous.hash.clone());
+            [Some(token.hash.clone()), previous].into_iter().flatten()
+        });
+        let openers: Vec<String> = logins.chain(values).collect();
+        let sessions = access.sessions_of(openers).await?;
+        let records =
+            AccessRecords { tenants: Vec::new(), tokens, sessions, actors, memberships, assigned, groups };
+        self.end_access(&self.access.replace_actors(ids, &records));
+        Ok(())
+    }
+
+    /// Ends what is running of those who lost their access, and shows the changes on pages.
+    fn end_access(&self, lost: &LostAccess) {
         lost.stopped_tenants.iter().for_each(|tenant| self.pipeline.stop_tenant(tenant));
         for (tenant, event) in &lost.changed_members {
             self.events.publish(tenant, LiveEvent::of_member(event));
@@ -230,11 +266,16 @@ impl Context {
             self.pipeline.stop_actor(tenant, *actor);
             self.mcp_clients.close_person(tenant, *actor);
         }
-        tenant_files::apply(&self.settings, &self.files, &self.access.tenants(), lost.gone_tenants).await;
-        Ok(())
     }
 
-    fn admin(&self, name: &str, token: &Secret) -> TokenRecord {
+    /// Returns the tokens of the home folder and of the environment, which are not stored.
+    fn unstored_tokens(&self) -> impl Iterator<Item = TokenRecord> {
+        let of_environment =
+            self.settings.token.as_ref().map(|token| self.unstored_token(ENVIRONMENT_TOKEN, token));
+        std::iter::once(self.unstored_token(LOCAL_OWNER_KEY, &self.local_token)).chain(of_environment)
+    }
+
+    fn unstored_token(&self, name: &str, token: &Secret) -> TokenRecord {
         TokenRecord {
             // The nil id, because the token is not stored.
             id: TokenId(Uuid::nil()),
@@ -251,7 +292,7 @@ impl Context {
             last_used_at: None,
             previous: None,
             parent: None,
-            actor: None,
+            actor: Some(LOCAL_OWNER),
         }
     }
 }

@@ -62,6 +62,8 @@ use crate::{local_token, mcp_connections, toolsets};
 const USAGE_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the last use of tokens is written.
 const TOKEN_USE_INTERVAL: Duration = Duration::from_mins(1);
+/// How long only changes of people, tokens and sessions are loaded before all of them are.
+const FULL_RELOAD_INTERVAL: Duration = Duration::from_mins(10);
 /// How long a request for metrics waits for the store.
 const METRICS_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -202,6 +204,7 @@ impl Installation {
         context.set(&self.context);
         runs.set(&self.runs);
         self.retrieval.connect(&self.pipeline);
+        self.store.access().ensure_local_owner().await?;
         self.reload_access().await?;
         mcp_connections::declare_servers(self).await?;
         toolsets::start(self).await;
@@ -316,13 +319,19 @@ impl Installation {
     /// Reloads tenants, tokens and sessions when other processes change them, until dropped.
     pub async fn follow_access(&self) {
         let mut changes = self.store.access().token_changes();
+        let mut full = tokio::time::interval(FULL_RELOAD_INTERVAL);
+        full.tick().await;
         // At the start too: what changed before, for example while this loop was down, is not signalled again.
         loop {
             if let Err(error) = self.reload_access().await {
                 tracing::error!(error = %error, "failed to reload the tokens");
             }
-            if changes.changed().await.is_err() {
-                return;
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() {
+                    return;
+                },
+                // The store removes what has expired without a signal.
+                _ = full.tick() => self.access.forget_generation().await,
             }
         }
     }

@@ -6,7 +6,7 @@ mod manage;
 mod rights;
 
 pub use directory::GroupWithMembers;
-pub(crate) use directory::{Directory, find_actor};
+pub(crate) use directory::{Directory, find_actor, load_group, people_of};
 pub use directory::{Member, MemberFilter};
 pub use groups::{GroupFields, GroupUpdate, create_group, delete_group, groups, update_group};
 pub(crate) use manage::{MAX_MEMBERS, valid_email};

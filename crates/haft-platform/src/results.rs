@@ -128,7 +128,7 @@ impl Results for ResultStore {
         Box::pin(async move {
             let record = self.store.calls().call(&principal.tenant, call).await.map_err(unavailable)?;
             let visible = record.filter(|record| {
-                sees_calls_of_others(principal) || record.invocation.principal.id() == principal.id()
+                sees_calls_of_others(principal) || principal.owns_of(&record.invocation.principal)
             });
             let record = visible.ok_or_else(|| {
                 let handle = ResultHandle::whole(call);

@@ -1,6 +1,7 @@
 //! What one principal may give another: rights in a tenant, never more than its own.
 
 use haft_core::actor::Rights;
+use haft_core::limit::CallRate;
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::token::Role;
@@ -51,6 +52,23 @@ pub(crate) fn check_rights(
     let own = identity.tools.rules().unwrap_or_default();
     let own: Vec<String> = own.iter().map(|rule| format!("`{rule}`")).collect();
     Err(forbidden(format!("`tools` must not allow more than your own token: {}", own.join(", "))))
+}
+
+/// Rejects a rate limit that allows more calls than each of the principal's own.
+pub(crate) fn check_rate(
+    own: impl IntoIterator<Item = Option<CallRate>>,
+    rate: Option<CallRate>,
+) -> Result<(), ServiceError> {
+    let covers = |own: CallRate| rate.is_some_and(|rate| own.covers(rate));
+    if own.into_iter().flatten().all(covers) {
+        return Ok(());
+    }
+    Err(forbidden("`rate_limit` must not allow more calls than your own"))
+}
+
+/// Returns the rate limit of what somebody with these rate limits creates, unless the request names one: the lowest.
+pub(crate) fn default_rate(own: impl IntoIterator<Item = Option<CallRate>>) -> Option<CallRate> {
+    own.into_iter().flatten().reduce(|lowest, rate| if lowest.covers(rate) { rate } else { lowest })
 }
 
 /// Returns the error of a request that would give too much.

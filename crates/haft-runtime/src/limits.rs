@@ -1,4 +1,4 @@
-//! The limits of calls: rates by tool, token, tenant and session, calls at the same time, and identical calls in a row.
+//! The limits of calls: rates by tool, token, person, tenant and session, calls at the same time, and identical calls in a row.
 //!
 //! Without a shared store they count the calls of this node. With one, a rate is drawn in small batches and a call that
 //! runs takes a slot, so that both hold for all nodes. A call without limits costs no lookup and no query.
@@ -11,7 +11,7 @@ mod usage;
 
 use std::sync::Arc;
 
-use haft_core::id::TokenId;
+use haft_core::id::{ActorId, TokenId};
 use haft_core::limit::SharedLimits;
 use haft_core::name::TenantId;
 
@@ -42,6 +42,7 @@ pub(crate) struct Limits {
     identical: IdenticalCalls,
     tenants: RateWindows<TenantId>,
     tokens: RateWindows<TokenId>,
+    members: RateWindows<(TenantId, ActorId)>,
     sessions: RateWindows<String>,
     tenant_slots: TenantSlots,
     shared: Option<LeasedRates>,
@@ -54,6 +55,7 @@ impl Limits {
             identical: IdenticalCalls::new(settings.identical_calls),
             tenants: RateWindows::default(),
             tokens: RateWindows::default(),
+            members: RateWindows::default(),
             sessions: RateWindows::default(),
             tenant_slots: TenantSlots::default(),
             shared: settings.shared.map(LeasedRates::new),

@@ -8,17 +8,22 @@ use haft_api::people::{
 use haft_core::actor::ActorRecord;
 use haft_core::catalog::StoreError;
 use haft_core::id::ActorId;
+use haft_core::token::TokenRecord;
 use haft_platform::Installation;
 use haft_platform::login::LoginLink;
 use haft_platform::people::{GroupWithMembers, Member};
 
-/// The names of all people and service accounts.
+/// The names of the people and service accounts that own tokens.
 pub(crate) struct ActorNames(HashMap<ActorId, ActorName>);
 
 impl ActorNames {
-    /// Loads them.
-    pub(crate) async fn load(app: &Installation) -> Result<Self, StoreError> {
-        let actors = app.store().access().actors().await?;
+    /// Loads those of some tokens.
+    pub(crate) async fn load<'a>(
+        app: &Installation,
+        tokens: impl IntoIterator<Item = &'a TokenRecord>,
+    ) -> Result<Self, StoreError> {
+        let ids: Vec<ActorId> = tokens.into_iter().filter_map(|token| token.actor).collect();
+        let actors = app.store().access().actors_by_id(ids).await?;
         Ok(Self(actors.iter().map(|actor| (actor.id, name(actor))).collect()))
     }
 
@@ -48,6 +53,7 @@ pub(crate) fn member(member: Member) -> ActorView {
         membership: RightsView::from(&membership),
         groups: groups.into_iter().map(|(id, name)| GroupName { id: id.0, name }).collect(),
         rights: RightsView::from(&rights),
+        rate_limit: member.rate_limit.map(Into::into),
         is_shared: member.is_shared,
         is_suspended: member.is_suspended,
         provisioned: provisioned

@@ -69,7 +69,7 @@ async fn person_may(app: &Installation, value: &str, role: Role) -> bool {
             .access()
             .principal_of_person(actor.id, &principal.tenant)
             .is_some_and(|person| person.role >= role),
-        // A token that stands for itself allowed it; the page shows whether it may allow more.
+        // A token without an owner allowed it; the page shows whether it may allow more.
         None => true,
     }
 }

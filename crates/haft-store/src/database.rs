@@ -13,6 +13,7 @@ use haft_core::{Clock, Timestamp};
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 use tokio::sync::{Mutex, MutexGuard, watch};
 
+use crate::access::record_access_change;
 use crate::database::nodes::Leases;
 use crate::database::reports::ChangeReports;
 use crate::engine::{Engine, failed_to};
@@ -81,6 +82,9 @@ impl<'a> SharedChange<'a> {
         let Self { mut tx, mut generation, database } = self;
         database.engine.notify(&mut tx, &database.node, changed).await?;
         let advanced = advance_generation(&mut tx, subject).await?;
+        if changed.tokens {
+            record_access_change(&mut tx, advanced, &changed.actors).await?;
+        }
         tx.commit().await?;
         generation.advance(advanced);
         Ok(generation)

@@ -41,10 +41,10 @@ mod webhooks;
 mod workspaces;
 
 pub use access::{
-    Access, ActorChange, ClientInsert, ClientLimits, CodeExchange, DeviceLoginDecision, DeviceLoginLimits,
-    DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert, FoundMember, GroupChange, HandedOver, MemberKey,
-    MembersChange, SignOnAssignment, SignOnLogin, SignOnLoginStart, SignOnPerson, SignOnResult, StoredCode,
-    TokenRotation, UsedAssertion,
+    Access, AccessChanges, ActorChange, ClientInsert, ClientLimits, CodeExchange, DeviceLoginDecision,
+    DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert, FoundMember, GroupChange, HandedOver,
+    MemberKey, MemberRecords, MembersChange, OwnedByToken, SignOnAssignment, SignOnLogin, SignOnLoginStart,
+    SignOnPerson, SignOnResult, StoredCode, TokenRotation, UsedAssertion,
 };
 pub use accounts::{
     DeviceConnection, DeviceConnectionState, PendingLogin, PendingLoginStart, StoredAccounts,

@@ -49,7 +49,8 @@ const SCRIPTS: &[&str] = &[
     include_str!("../migrations/0040_applications.sql"),
     include_str!("../migrations/0041_accounts.sql"),
     include_str!("../migrations/0042_grants.sql"),
-    include_str!("../migrations/0046_mcp_findings.sql"),
+    include_str!("../migrations/0043_local_owner.sql"),
+    include_str!("../migrations/0044_mcp_findings.sql"),
 ];
 
 /// The script after which the moved rows of resources are completed.

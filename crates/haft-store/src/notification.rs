@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use haft_core::id::{ApprovalId, BundleId, ToolId};
+use haft_core::id::{ActorId, ApprovalId, BundleId, ToolId};
 use haft_core::live::ObjectChange;
 
 /// PostgreSQL rejects payloads of 8,000 bytes or more.
@@ -15,6 +15,8 @@ pub(crate) struct ChangeSet {
     pub(crate) bundles: BTreeSet<BundleId>,
     pub(crate) tools: BTreeSet<ToolId>,
     pub(crate) tokens: bool,
+    /// Whose tokens, if not everybody's; other nodes read it from the database.
+    pub(crate) actors: BTreeSet<ActorId>,
     pub(crate) credentials: bool,
     /// There may be calls in the queue, and decisions about approvals.
     pub(crate) queue: bool,
@@ -31,6 +33,11 @@ pub(crate) struct ChangeSet {
 impl ChangeSet {
     pub(crate) fn tokens() -> Self {
         Self { tokens: true, ..Self::default() }
+    }
+
+    /// Returns the change of a person or a service account, with tokens and sessions; of everybody if there is none.
+    pub(crate) fn access_of(actor: Option<ActorId>) -> Self {
+        Self { actors: actor.into_iter().collect(), ..Self::tokens() }
     }
 
     pub(crate) fn queue() -> Self {
@@ -131,6 +138,7 @@ mod tests {
             bundles: BTreeSet::from([BundleId(id(1))]),
             tools: (0..1000).map(|number| ToolId(id(number))).collect(),
             tokens: true,
+            actors: BTreeSet::new(),
             credentials: false,
             queue: true,
             policies: true,

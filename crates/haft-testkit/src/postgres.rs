@@ -42,6 +42,17 @@ pub struct TestDatabase {
     pub url: String,
 }
 
+impl TestDatabase {
+    /// Runs a script.
+    pub fn execute(&self, script: &str) -> io::Result<()> {
+        let file = tempfile::NamedTempFile::new()?;
+        fs::write(file.path(), script)?;
+        let programs = Programs::find()?;
+        let mut psql = command(&programs.path("psql"));
+        run(psql.args([&self.url, "-q", "-v", "ON_ERROR_STOP=1", "-f"]).arg(file.path()))
+    }
+}
+
 /// Creates an empty database; starts the cluster if necessary.
 pub fn database() -> io::Result<TestDatabase> {
     Cluster::lock()?.create("template1")

@@ -9,7 +9,7 @@ export function hasRole(role: Role, needed: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(needed);
 }
 
-/** Whether a person is logged in, not a token that stands for itself. */
+/** Whether a person is logged in, not a token without an owner. */
 export function isPerson(session: Session): boolean {
   return session.actor?.kind === 'person' && !session.actor.is_reduced;
 }

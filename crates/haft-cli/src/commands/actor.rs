@@ -5,7 +5,7 @@ use haft_api::people::{ActorView, ProvisionedView, RightsView};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::token::Role;
+use super::token::{RateLimit, Role, rate_text};
 use crate::client::{Body, Client, Request, segment};
 use crate::context::Context;
 use crate::error::{ApiError, CliError};
@@ -103,6 +103,9 @@ pub(super) struct NewMembership {
     elevated: bool,
     #[command(flatten)]
     tools: ToolOptions,
+    /// How many calls to allow per period, with sessions and tokens together, e.g. `60/1m` [default: no limit]
+    #[arg(long, value_name = "CALLS/PERIOD")]
+    rate_limit: Option<RateLimit>,
     /// Group to join: name or id; repeatable
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
@@ -110,12 +113,13 @@ pub(super) struct NewMembership {
 
 impl NewMembership {
     /// Returns the fields of the request.
-    pub(super) fn fields(self) -> [(&'static str, Option<Value>); 4] {
-        let Self { role, elevated, tools, groups } = self;
+    pub(super) fn fields(self) -> [(&'static str, Option<Value>); 5] {
+        let Self { role, elevated, tools, rate_limit, groups } = self;
         [
             ("role", role.name().map(Value::from)),
             ("elevated", elevated.then_some(json!(true))),
             ("tools", tools.value()),
+            ("rate_limit", rate_limit.map(|rate| rate.body())),
             ("groups", (!groups.is_empty()).then(|| Value::from(groups))),
         ]
     }
@@ -123,6 +127,7 @@ impl NewMembership {
 
 /// What `edit` changes of a person or a service account.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(super) struct MembershipChange {
     /// New name
     #[arg(long, value_name = "TEXT")]
@@ -138,6 +143,12 @@ pub(super) struct MembershipChange {
     no_elevated: bool,
     #[command(flatten)]
     tools: ToolOptions,
+    /// How many calls to allow per period, with sessions and tokens together, e.g. `60/1m`
+    #[arg(long, value_name = "CALLS/PERIOD")]
+    rate_limit: Option<RateLimit>,
+    /// Remove the rate limit
+    #[arg(long, conflicts_with = "rate_limit")]
+    no_rate_limit: bool,
     /// Group to be a member of: name or id; replaces the list; repeatable
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
@@ -148,14 +159,17 @@ pub(super) struct MembershipChange {
 
 impl MembershipChange {
     /// Returns the fields of the request.
-    pub(super) fn fields(self) -> [(&'static str, Option<Value>); 5] {
-        let Self { name, role, elevated, no_elevated, tools, groups, no_groups } = self;
+    pub(super) fn fields(self) -> [(&'static str, Option<Value>); 6] {
+        let Self { name, role, elevated, no_elevated, tools, rate_limit, no_rate_limit, groups, no_groups } =
+            self;
+        let rate = rate_limit.map(|rate| rate.body()).or(no_rate_limit.then_some(Value::Null));
         let is_given = no_groups || !groups.is_empty();
         [
             ("name", name.map(Value::from)),
             ("role", role.and_then(Role::name).map(Value::from)),
             ("elevated", switch(elevated, no_elevated)),
             ("tools", tools.value()),
+            ("rate_limit", rate),
             ("groups", is_given.then(|| Value::from(groups))),
         ]
     }
@@ -240,6 +254,7 @@ pub(super) fn show(output: &Output, actor: &ActorView) -> Result<(), CliError> {
         ("groups", group_names(actor)),
         ("membership", rights(&actor.membership)),
         ("rights", rights(&actor.rights)),
+        ("rate limit", rate_text(actor.rate_limit.as_ref())),
         ("tokens", actor.tokens.to_string()),
         ("sessions", actor.sessions.to_string()),
         ("created", view::moment(actor.created_at)),

@@ -43,20 +43,24 @@ pub(crate) enum Command {
         /// Id of the token, from `haft token list`
         id: String,
     },
-    /// Change the rate limit of a token
+    /// Change the rate limit of a token, or give one without an owner to somebody
     #[command(after_help = examples!(
         "haft token update 019a8f50-b7b6-7a01-9a05-a22a6e0af101 --rate-limit 60/1m",
-        "haft token update 019a8f50-b7b6-7a01-9a05-a22a6e0af101 --no-rate-limit"
+        "haft token update 019a8f50-b7b6-7a01-9a05-a22a6e0af101 --no-rate-limit",
+        "haft token update 019a8f50-b7b6-7a01-9a05-a22a6e0af101 --owner nightly-report"
     ))]
     Update {
         /// Id of the token, from `haft token list`
         id: String,
         /// How many calls it may make per period, e.g. `60/1m`
-        #[arg(long, value_name = "CALLS/PERIOD", required_unless_present = "no_rate_limit")]
+        #[arg(long, value_name = "CALLS/PERIOD", required_unless_present_any = ["no_rate_limit", "owner"])]
         rate_limit: Option<RateLimit>,
         /// Remove the rate limit
         #[arg(long, conflicts_with = "rate_limit")]
         no_rate_limit: bool,
+        /// To whom a token without an owner belongs from now on: `me`, or the name or id of a service account
+        #[arg(long, value_name = "OWNER")]
+        owner: Option<String>,
     },
     /// Replace the value of a token; the new one is printed only once
     #[command(after_help = examples!("haft token rotate 019a8f50-b7b6-7a01-9a05-a22a6e0af101 --grace 10m"))]
@@ -117,7 +121,8 @@ impl std::str::FromStr for RateLimit {
 }
 
 impl RateLimit {
-    fn body(&self) -> Value {
+    /// Returns the value in requests.
+    pub(super) fn body(&self) -> Value {
         json!({"calls": self.calls, "per": self.per})
     }
 }
@@ -159,7 +164,10 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
         Command::Create(create) => self::create(create, context).await,
         Command::List { owner, tenant } => list(owner.as_deref(), tenant.as_deref(), context).await,
         Command::Show { id } => show(&id, context).await,
-        Command::Update { id, rate_limit, .. } => update(&id, rate_limit, context).await,
+        Command::Update { id, rate_limit, no_rate_limit, owner } => {
+            let rate = rate_limit.map(|rate| rate.body()).or(no_rate_limit.then_some(Value::Null));
+            update(&id, body([("rate_limit", rate), ("owner", owner.map(Value::from))]), context).await
+        }
         Command::Rotate { id, grace, expires_in } => rotate(&id, grace, expires_in, context).await,
         Command::Revoke { id } => revoke(&id, context).await,
     }
@@ -182,8 +190,7 @@ async fn create(create: Create, context: &Context) -> Result<(), CliError> {
     show_value(&data, context)
 }
 
-async fn update(id: &str, rate_limit: Option<RateLimit>, context: &Context) -> Result<(), CliError> {
-    let body = json!({"rate_limit": rate_limit.map(|rate| rate.body())});
+async fn update(id: &str, body: Value, context: &Context) -> Result<(), CliError> {
     let path = format!("/api/tokens/{}", segment(id));
     let data = context.request(Request::new(Method::PATCH, path).with_body(Body::Json(body))).await?;
     context.output.data(&data, |output| {
@@ -260,9 +267,9 @@ async fn find(owner: Option<&str>, tenant: Option<&str>, client: &Client) -> Res
 async fn owner_id(owner: &str, tenant: Option<&str>, client: &Client) -> Result<String, CliError> {
     if owner == "me" {
         let who: SessionView = view::read(&client.data(Request::get("/api/session")).await?)?;
-        let me = who.actor.ok_or_else(|| {
-            CliError::usage("`--owner me`: the token of this command belongs to no person or service account")
-        })?;
+        let me = who
+            .actor
+            .ok_or_else(|| CliError::usage("`--owner me`: the token of this command has no owner"))?;
         return Ok(me.id.to_string());
     }
     if owner.parse::<ActorId>().is_ok() {
@@ -301,7 +308,8 @@ fn role_name(token: &TokenView) -> &'static str {
     if token.platform { "platform admin" } else { token.role.as_str() }
 }
 
-fn rate_text(rate: Option<&RateBody>) -> String {
+/// Returns a rate as it is printed.
+pub(super) fn rate_text(rate: Option<&RateBody>) -> String {
     rate.map_or_else(|| "none".to_owned(), |rate| format!("{}/{}", rate.calls, rate.per))
 }
 

@@ -59,7 +59,7 @@ pub fn connect_path(provider: &str) -> String {
 pub struct AccountUser {
     /// The tenant.
     pub tenant: TenantId,
-    /// The person or service account; `None` for a token of its own, which has no accounts.
+    /// The person or service account; `None` for a token without an owner, which has no accounts.
     pub actor: Option<ActorId>,
 }
 
@@ -99,7 +99,7 @@ pub trait Accounts: Send + Sync {
 pub fn account_required(user: &AccountUser, provider: &str, url: &str) -> CallError {
     if user.actor.is_none() {
         let message = format!(
-            "the tool needs an account at `{provider}`, but the token belongs to no person; use a token of a person or a service account"
+            "the tool needs an account at `{provider}`, but the token has no owner; use a token of a person or a service account"
         );
         return CallError::new(ErrorCode::CredentialRequired, message)
             .with_details(json!({"provider": provider}));

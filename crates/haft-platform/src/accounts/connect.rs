@@ -28,15 +28,14 @@ pub struct Connectable {
     pub account: Option<AccountRecord>,
 }
 
-/// Returns the account of the caller at a provider; a token of its own has none.
+/// Returns the account of the caller at a provider; a token without an owner has none.
 pub(super) fn own_account(identity: &Identity, provider: &str) -> Result<AccountId, ServiceError> {
     let user = AccountUser::from(&*identity.principal());
     user.account(provider).ok_or_else(no_person)
 }
 
 fn no_person() -> ServiceError {
-    let message =
-        "the token belongs to no person or service account, so it has no accounts; log in as a person";
+    let message = "the token has no owner, so it has no accounts; log in as a person";
     ServiceError::new(ErrorCode::Forbidden, message)
 }
 

@@ -123,7 +123,7 @@ pub(super) async fn end(app: &Arc<Context>, id: TokenId, action: &str) -> Result
         };
     };
     let identity = Identity::from_token(token);
-    let name = app.store().access().tokens().await?.into_iter().find(|token| token.id == id);
+    let name = app.store().access().token(id).await?;
     let name = name.map_or_else(|| id.to_string(), |token| token.name);
     let ending = {
         let app = Arc::clone(app);

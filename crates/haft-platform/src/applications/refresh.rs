@@ -52,7 +52,7 @@ pub async fn refresh(app: &Arc<Context>, request: RefreshRequest) -> Result<Issu
         return Err(TokenError::InvalidTarget);
     }
     let Some(token) = grants::find_token(app, &grant_key(grant.id)).await? else { return Err(unknown) };
-    let stored = app.store().access().tokens().await?.into_iter().find(|token| token.id == grant.id);
+    let stored = app.store().access().token(grant.id).await?;
     // What the person allowed; what the person may do now can be less.
     let role = stored.map_or(token.principal.role, |token| token.role);
     if scope::requested_role(request.scope.as_deref()).is_some_and(|requested| requested > role) {

@@ -8,10 +8,11 @@ use haft_core::actor::{
     login_key,
 };
 use haft_core::id::{ActorId, GroupId};
+use haft_core::limit::CallRate;
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::token::TokenRecord;
-use haft_store::MemberKey;
+use haft_store::{MemberKey, MemberRecords};
 
 use crate::context::Context;
 use crate::error::ServiceError;
@@ -27,6 +28,8 @@ pub struct Member {
     pub groups: Vec<(GroupId, String)>,
     /// Whether it has no access to the tenant, whatever the status of the actor.
     pub is_suspended: bool,
+    /// How many calls it may make with all credentials together.
+    pub rate_limit: Option<CallRate>,
     /// What an identity provider says about it; `None` if none manages it.
     pub provisioned: Option<Provisioned>,
     /// What membership, groups and the rules of issuers give together.
@@ -88,32 +91,36 @@ pub(crate) struct Directory {
 impl Directory {
     pub(crate) async fn load(app: &Context) -> Result<Self, ServiceError> {
         let access = app.store().access();
-        let (actors, memberships) = (access.actors().await?, access.memberships().await?);
-        let assigned = access.assigned_rights().await?;
-        let tokens = access.tokens().await?;
-        Ok(Self::new(app, (actors, memberships, assigned), access.groups().await?, tokens))
+        let records = MemberRecords {
+            actors: access.actors().await?,
+            memberships: access.memberships().await?,
+            assigned: access.assigned_rights().await?,
+            groups: access.groups().await?,
+            tokens: access.tokens().await?,
+        };
+        Ok(Self::new(app, records))
     }
 
-    /// Loads one member of a tenant, without the number of its tokens.
+    /// Loads some people and service accounts, without others.
+    async fn load_some(app: &Context, ids: &[ActorId]) -> Result<Self, ServiceError> {
+        Ok(Self::new(app, app.store().access().member_records(ids).await?))
+    }
+
+    /// Loads one member of a tenant.
     pub(crate) async fn load_member(
         app: &Context,
         tenant: &TenantId,
         key: MemberKey<'_>,
     ) -> Result<Option<Member>, ServiceError> {
-        let Some(found) = app.store().access().find_member(tenant, key).await? else { return Ok(None) };
-        let actor = found.actor.clone();
-        let rights = (vec![found.actor], found.memberships, found.assigned);
-        let directory = Self::new(app, rights, found.groups, Vec::new());
-        let own = directory.memberships.iter().find(|membership| membership.tenant == *tenant);
-        Ok(own.map(|membership| directory.member(app, &actor, membership)))
+        let Some(id) = app.store().access().member_id(tenant, key).await? else { return Ok(None) };
+        let directory = Self::load_some(app, &[id]).await?;
+        let own = directory.memberships.iter().find(|own| own.tenant == *tenant && own.actor == id);
+        let actor = directory.actors.get(&id);
+        Ok(actor.zip(own).map(|(actor, membership)| directory.member(app, actor, membership)))
     }
 
-    fn new(
-        app: &Context,
-        (actors, memberships, assigned): (Vec<ActorRecord>, Vec<Membership>, Vec<AssignedRights>),
-        groups: Vec<GroupRecord>,
-        tokens: Vec<TokenRecord>,
-    ) -> Self {
+    fn new(app: &Context, records: MemberRecords) -> Self {
+        let MemberRecords { actors, memberships, assigned, groups, tokens } = records;
         let mut groups_of: HashMap<ActorId, Vec<usize>> = HashMap::new();
         for (index, group) in groups.iter().enumerate() {
             for member in &group.members {
@@ -168,76 +175,6 @@ impl Directory {
         found
     }
 
-    /// Finds a member of a tenant by its id, its e-mail address, or a name that no other member has.
-    pub(super) fn find(
-        &self,
-        app: &Context,
-        tenant: &TenantId,
-        kind: ActorKind,
-        reference: &str,
-    ) -> Result<Member, ServiceError> {
-        let of_tenant = self.memberships.iter().filter(|membership| membership.tenant == *tenant);
-        let candidates: Vec<_> = of_tenant
-            .filter_map(|membership| Some((self.actors.get(&membership.actor)?, membership)))
-            .filter(|(actor, _)| actor.kind == kind)
-            .collect();
-        let key = reference.to_lowercase();
-        let is_named = |actor: &ActorRecord| {
-            actor.id.to_string() == key || actor.email.as_ref().is_some_and(|own| own.to_lowercase() == key)
-        };
-        let exact = candidates.iter().find(|(actor, _)| is_named(actor));
-        if let Some((actor, membership)) = exact {
-            return Ok(self.member(app, actor, membership));
-        }
-        let named: Vec<_> = candidates.iter().filter(|(actor, _)| actor.name == reference).collect();
-        match &*named {
-            [] => Err(ServiceError::not_found(kind.noun(), reference)),
-            [(actor, membership)] => Ok(self.member(app, actor, membership)),
-            several => {
-                let ids: Vec<String> = several.iter().map(|(actor, _)| format!("`{}`", actor.id)).collect();
-                Err(ServiceError::bad_request(format!(
-                    "several of this name: use the id, one of {}",
-                    ids.join(", ")
-                )))
-            }
-        }
-    }
-
-    /// Finds a person, or else a service account.
-    pub(super) fn find_any_kind(
-        &self,
-        app: &Context,
-        tenant: &TenantId,
-        reference: &str,
-    ) -> Result<Member, ServiceError> {
-        let person = self.find(app, tenant, ActorKind::Person, reference);
-        // A name that several people have is an error, one that nobody has may be a service account's.
-        match person {
-            Err(error) if error.code == ErrorCode::NotFound => {
-                self.find(app, tenant, ActorKind::ServiceAccount, reference)
-            }
-            found => found,
-        }
-    }
-
-    /// Returns the person with an e-mail address, in whatever tenant.
-    pub(super) fn by_email(&self, email: &str) -> Option<&ActorRecord> {
-        let key = email.to_lowercase();
-        self.actors.values().find(|actor| actor.email.as_ref().is_some_and(|own| own.to_lowercase() == key))
-    }
-
-    /// Returns the ids of the members of a tenant of one kind.
-    pub(crate) fn ids(&self, tenant: &TenantId, kind: ActorKind) -> HashSet<ActorId> {
-        let of_tenant = self.memberships.iter().filter(|membership| membership.tenant == *tenant);
-        let is_of_kind = |id: &ActorId| self.actors.get(id).is_some_and(|actor| actor.kind == kind);
-        of_tenant.map(|membership| membership.actor).filter(is_of_kind).collect()
-    }
-
-    /// Returns the number of members of a tenant.
-    pub(super) fn count(&self, tenant: &TenantId) -> usize {
-        self.memberships.iter().filter(|membership| membership.tenant == *tenant).count()
-    }
-
     /// Returns the groups of a tenant with their members, by name.
     pub(crate) fn groups(&self, tenant: &TenantId) -> Vec<GroupWithMembers> {
         let own = self.groups.iter().filter(|group| group.tenant == *tenant);
@@ -251,13 +188,6 @@ impl Directory {
             .collect();
         groups.sort_by(|a, b| a.group.name.cmp(&b.group.name));
         groups
-    }
-
-    /// Finds a group of a tenant by its id or name.
-    pub(super) fn group(&self, tenant: &TenantId, reference: &str) -> Result<&GroupRecord, ServiceError> {
-        let mut own = self.groups.iter().filter(|group| group.tenant == *tenant);
-        own.find(|group| group.name == reference || group.id.to_string() == reference)
-            .ok_or_else(|| ServiceError::not_found("group", reference))
     }
 
     fn member(&self, app: &Context, actor: &ActorRecord, membership: &Membership) -> Member {
@@ -284,6 +214,7 @@ impl Directory {
             groups: groups.iter().map(|group| (group.id, group.name.clone())).collect(),
             rights,
             is_suspended: membership.is_suspended,
+            rate_limit: membership.rate_limit,
             provisioned: membership.provisioned.clone(),
             is_shared: self.tenants_of.get(&actor.id).is_some_and(|tenants| *tenants > 1),
             responsible: actor.responsible.and_then(|id| self.actors.get(&id)).cloned(),
@@ -294,11 +225,105 @@ impl Directory {
     }
 }
 
-/// Finds a person or a service account of a tenant by its id, its e-mail address, or a name that no other one has.
+/// Finds a member of a tenant by its id, its e-mail address, or a name that no other member has.
+pub(super) async fn find_member(
+    app: &Context,
+    tenant: &TenantId,
+    kind: ActorKind,
+    reference: &str,
+) -> Result<Member, ServiceError> {
+    let id = member_id(app, tenant, kind, reference).await?;
+    let found = Directory::load_member(app, tenant, MemberKey::Id(id)).await?;
+    found.ok_or_else(|| ServiceError::not_found(kind.noun(), reference))
+}
+
+/// Finds a person, or else a service account, of a tenant by its id, its e-mail address, or a name that no other one has.
 pub(crate) async fn find_actor(
     app: &Context,
     tenant: &TenantId,
     reference: &str,
 ) -> Result<Member, ServiceError> {
-    Directory::load(app).await?.find_any_kind(app, tenant, reference)
+    let id = actor_id(app, tenant, reference).await?;
+    let found = Directory::load_member(app, tenant, MemberKey::Id(id)).await?;
+    found.ok_or_else(|| ServiceError::not_found(ActorKind::ServiceAccount.noun(), reference))
+}
+
+/// Returns the id of a person, or else of a service account.
+pub(super) async fn actor_id(
+    app: &Context,
+    tenant: &TenantId,
+    reference: &str,
+) -> Result<ActorId, ServiceError> {
+    // A name that several people have is an error, one that nobody has may be a service account's.
+    match member_id(app, tenant, ActorKind::Person, reference).await {
+        Err(error) if error.code == ErrorCode::NotFound => {
+            member_id(app, tenant, ActorKind::ServiceAccount, reference).await
+        }
+        found => found,
+    }
+}
+
+async fn member_id(
+    app: &Context,
+    tenant: &TenantId,
+    kind: ActorKind,
+    reference: &str,
+) -> Result<ActorId, ServiceError> {
+    let access = app.store().access();
+    let key = match reference.parse::<ActorId>() {
+        Ok(id) => MemberKey::Id(id),
+        Err(_) => MemberKey::Email(reference),
+    };
+    if let Some(id) = access.member_id(tenant, key).await?
+        && access.actors_by_id([id]).await?.iter().any(|actor| actor.kind == kind)
+    {
+        return Ok(id);
+    }
+    match &*access.members_named(tenant, kind, reference).await? {
+        [] => Err(ServiceError::not_found(kind.noun(), reference)),
+        [id] => Ok(*id),
+        several => {
+            let ids: Vec<String> = several.iter().map(|id| format!("`{id}`")).collect();
+            let message = format!("several of this name: use the id, one of {}", ids.join(", "));
+            Err(ServiceError::bad_request(message))
+        }
+    }
+}
+
+/// Returns which of some ids are those of people of a tenant.
+pub(crate) async fn people_of(
+    app: &Context,
+    tenant: &TenantId,
+    ids: impl IntoIterator<Item = ActorId>,
+) -> Result<HashSet<ActorId>, ServiceError> {
+    let ids: Vec<ActorId> = ids.into_iter().collect();
+    let records = app.store().access().member_records(&ids).await?;
+    let people: HashSet<ActorId> =
+        records.actors.iter().filter(|actor| actor.kind == ActorKind::Person).map(|actor| actor.id).collect();
+    let members = records.memberships.iter().filter(|membership| membership.tenant == *tenant);
+    Ok(members.map(|membership| membership.actor).filter(|id| people.contains(id)).collect())
+}
+
+/// Finds a group of a tenant by its id or name, without its members.
+pub(super) async fn find_group(
+    app: &Context,
+    tenant: &TenantId,
+    reference: &str,
+) -> Result<GroupRecord, ServiceError> {
+    let found = app.store().access().find_group(tenant, reference).await?;
+    found.ok_or_else(|| ServiceError::not_found("group", reference))
+}
+
+/// Loads a group of a tenant with its members.
+pub(crate) async fn load_group(
+    app: &Context,
+    tenant: &TenantId,
+    id: GroupId,
+) -> Result<Option<GroupWithMembers>, ServiceError> {
+    let access = app.store().access();
+    let Some(group) = access.find_group(tenant, &id.to_string()).await? else { return Ok(None) };
+    let mut members = access.group_members(id).await?;
+    members.sort_by_cached_key(|actor| (actor.name.to_lowercase(), actor.id));
+    let group = GroupRecord { members: members.iter().map(|actor| actor.id).collect(), ..group };
+    Ok(Some(GroupWithMembers { group, members }))
 }

@@ -10,7 +10,7 @@ use haft_store::{GroupChange, MembersChange};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::directory::{Directory, GroupWithMembers};
+use super::directory::{Directory, GroupWithMembers, actor_id, find_group, load_group};
 use super::manage::{check_description, check_name};
 use super::rights::RightsFields;
 use crate::audit;
@@ -70,8 +70,7 @@ pub async fn create_group(
 ) -> Result<GroupWithMembers, ServiceError> {
     identity.require(Role::Admin)?;
     let tenant = named_tenant(app, identity, fields.tenant.as_deref())?;
-    let directory = Directory::load(app).await?;
-    if directory.groups(&tenant).len() >= MAX_GROUPS {
+    if app.store().access().group_count(&tenant).await? >= MAX_GROUPS {
         let message = format!("the tenant has {MAX_GROUPS} groups, which is the limit");
         return Err(
             ServiceError::new(ErrorCode::Conflict, message).with_details(json!({"limit": MAX_GROUPS}))
@@ -86,7 +85,7 @@ pub async fn create_group(
         rights: fields.rights.apply(identity, &tenant, none)?,
         created_at: now,
         modified_at: now,
-        members: member_ids(app, &directory, &tenant, &fields.members)?,
+        members: member_ids(app, &tenant, &fields.members).await?,
         is_provisioned: fields.provisioned.is_some(),
         external_id: fields.provisioned.flatten(),
         tenant,
@@ -105,11 +104,10 @@ pub async fn update_group(
 ) -> Result<GroupWithMembers, ServiceError> {
     identity.require(Role::Admin)?;
     let tenant = named_tenant(app, identity, tenant)?;
-    let directory = Directory::load(app).await?;
-    let group = directory.group(&tenant, reference)?;
+    let group = find_group(app, &tenant, reference).await?;
     // Nobody changes who gets more than they have themselves.
     check_rights(identity, &tenant, &group.rights)?;
-    let members = members_change(app, &directory, &tenant, &update)?;
+    let members = members_change(app, &tenant, &update).await?;
     let change = GroupChange {
         name: update.name.as_deref().map(check_group_name).transpose()?,
         description: update.description.map(check_description).transpose()?,
@@ -134,8 +132,7 @@ pub async fn delete_group(
 ) -> Result<(), ServiceError> {
     identity.require(Role::Admin)?;
     let tenant = named_tenant(app, identity, tenant)?;
-    let directory = Directory::load(app).await?;
-    let group = directory.group(&tenant, reference)?;
+    let group = find_group(app, &tenant, reference).await?;
     app.store().access().delete_group(group.id).await?;
     app.reload_access().await?;
     audit::note(identity, "group.delete", &group.name);
@@ -150,8 +147,7 @@ async fn stored(
     (id, action): (GroupId, &str),
 ) -> Result<GroupWithMembers, ServiceError> {
     app.reload_access().await?;
-    let groups = Directory::load(app).await?.groups(tenant);
-    let found = groups.into_iter().find(|found| found.group.id == id);
+    let found = load_group(app, tenant, id).await?;
     let found = found.ok_or_else(|| ServiceError::not_found("group", &id.to_string()))?;
     audit::note(identity, action, &found.group.name);
     Ok(found)
@@ -167,31 +163,28 @@ fn check_group_name(name: &str) -> Result<String, ServiceError> {
 }
 
 /// Returns how an update changes the members.
-fn members_change(
+async fn members_change(
     app: &Context,
-    directory: &Directory,
     tenant: &TenantId,
     update: &GroupUpdate,
 ) -> Result<Option<MembersChange>, ServiceError> {
     let edits = !update.add_members.is_empty() || !update.remove_members.is_empty();
-    let ids = |references: &[String]| member_ids(app, directory, tenant, references);
     match &update.members {
         Some(_) if edits => Err(ServiceError::bad_request(
             "invalid `members`: it replaces the list; use it without `add_members` and `remove_members`",
         )),
-        Some(members) => Ok(Some(MembersChange::Replace(ids(members)?))),
+        Some(members) => Ok(Some(MembersChange::Replace(member_ids(app, tenant, members).await?))),
         None if !edits => Ok(None),
         None => Ok(Some(MembersChange::Edit {
-            add: ids(&update.add_members)?,
-            remove: ids(&update.remove_members)?,
+            add: member_ids(app, tenant, &update.add_members).await?,
+            remove: member_ids(app, tenant, &update.remove_members).await?,
             limit: MAX_MEMBERS,
         })),
     }
 }
 
-fn member_ids(
+async fn member_ids(
     app: &Context,
-    directory: &Directory,
     tenant: &TenantId,
     references: &[String],
 ) -> Result<Vec<ActorId>, ServiceError> {
@@ -200,7 +193,7 @@ fn member_ids(
     }
     let mut ids: Vec<ActorId> = Vec::new();
     for reference in references {
-        let id = directory.find_any_kind(app, tenant, reference)?.actor.id;
+        let id = actor_id(app, tenant, reference).await?;
         if !ids.contains(&id) {
             ids.push(id);
         }

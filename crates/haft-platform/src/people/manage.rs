@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use haft_core::actor::{ActorKind, ActorRecord, ActorStatus, Membership, Provisioned, Rights};
+use haft_core::actor::{
+    ActorKind, ActorRecord, ActorStatus, LOCAL_OWNER, Membership, Provisioned, Rights, owner_key,
+};
 use haft_core::id::{ActorId, GroupId};
+use haft_core::limit::CallRate;
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::AllowList;
@@ -12,15 +15,16 @@ use haft_store::{ActorChange, HandedOver, RunQuery};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::directory::{Directory, Member, MemberFilter};
+use super::directory::{Directory, Member, MemberFilter, find_group, find_member};
 use super::rights::RightsFields;
 use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
 use crate::login::LoginLink;
-use crate::rights::{check_rights, named_tenant};
+use crate::rights::{check_rate, check_rights, default_rate, named_tenant};
 use crate::runs::RunEngine;
+use crate::tokens::RateText;
 
 /// The most people and service accounts of a tenant.
 pub(crate) const MAX_MEMBERS: usize = 10_000;
@@ -43,6 +47,7 @@ pub struct MemberFields {
     pub description: String,
     pub responsible: Option<String>,
     pub rights: RightsFields,
+    pub rate_limit: Option<RateText>,
     pub groups: Vec<String>,
     pub tenant: Option<String>,
     /// What an identity provider says about a person.
@@ -62,6 +67,8 @@ pub struct MemberUpdate {
     pub responsible: Option<String>,
     pub status: Option<ActorStatus>,
     pub rights: RightsFields,
+    /// `Some(None)`: no limit.
+    pub rate_limit: Option<Option<RateText>>,
     pub groups: Option<Vec<String>>,
     /// Whether it has no access to this tenant.
     pub is_suspended: Option<bool>,
@@ -91,7 +98,7 @@ pub async fn find(
 ) -> Result<Member, ServiceError> {
     identity.require(Role::Admin)?;
     let tenant = named_tenant(app, identity, tenant)?;
-    Directory::load(app).await?.find(app, &tenant, kind, reference)
+    find_member(app, &tenant, kind, reference).await
 }
 
 /// Creates a person or a service account. Somebody whom another tenant knows becomes a member of this one, too.
@@ -103,37 +110,38 @@ pub async fn new_member(
 ) -> Result<Member, ServiceError> {
     identity.require(Role::Admin)?;
     let tenant = named_tenant(app, identity, fields.tenant.as_deref())?;
-    let directory = Directory::load(app).await?;
-    if directory.count(&tenant) >= MAX_MEMBERS {
-        let message = format!("the tenant has {MAX_MEMBERS} people and service accounts, which is the limit");
-        return Err(
-            ServiceError::new(ErrorCode::Conflict, message).with_details(json!({"limit": MAX_MEMBERS}))
-        );
-    }
+    check_room(app, &tenant).await?;
     let none = Rights { role: Role::Caller, elevated: false, platform: false, tools: AllowList::default() };
     let rights = fields.rights.apply(identity, &tenant, none)?;
-    let groups = group_ids(identity, &directory, &tenant, &fields.groups)?;
+    let rate = fields.rate_limit.as_ref().map(RateText::check).transpose()?;
+    let rate_limit = rate.or_else(|| default_rate(own_rates(identity)));
+    check_rate(own_rates(identity), rate_limit)?;
+    let groups = group_ids(app, identity, &tenant, &fields.groups).await?;
     let email = fields.email.as_deref().map(check_email).transpose()?.flatten();
     let name = check_name(&fields.name)?;
-    let known = email.as_ref().and_then(|email| directory.by_email(email));
+    let known = match &email {
+        Some(email) => app.store().access().person_with_email(email).await?,
+        None => None,
+    };
     let id = if let Some(known) = known {
         if identity.require_platform().is_err() {
             let message = "another person has this e-mail address; a platform admin can add that person";
             return Err(ServiceError::new(ErrorCode::Conflict, message));
         }
         let membership = Membership {
-            actor: known.id,
+            actor: known,
             tenant: tenant.clone(),
             rights,
             is_suspended: fields.is_disabled,
+            rate_limit,
             provisioned: fields.provisioned,
         };
         app.store().access().insert_membership(membership, groups).await?;
-        known.id
+        known
     } else {
         let responsible = match &fields.responsible {
             Some(person) if !person.is_empty() => {
-                Some(directory.find(app, &tenant, ActorKind::Person, person)?.actor.id)
+                Some(find_member(app, &tenant, ActorKind::Person, person).await?.actor.id)
             }
             _ => None,
         };
@@ -159,6 +167,7 @@ pub async fn new_member(
             tenant: tenant.clone(),
             rights,
             is_suspended: false,
+            rate_limit,
             provisioned: fields.provisioned,
         };
         let id = actor.id;
@@ -166,9 +175,17 @@ pub async fn new_member(
         id
     };
     app.reload_access().await?;
-    let member = Directory::load(app).await?.find(app, &tenant, kind, &id.to_string())?;
+    let member = find_member(app, &tenant, kind, &id.to_string()).await?;
     audit::note(identity, &format!("{}.create", kind.as_str()), &member.actor.name);
     Ok(member)
+}
+
+async fn check_room(app: &Context, tenant: &TenantId) -> Result<(), ServiceError> {
+    if app.store().access().member_count(tenant).await? < MAX_MEMBERS {
+        return Ok(());
+    }
+    let message = format!("the tenant has {MAX_MEMBERS} people and service accounts, which is the limit");
+    Err(ServiceError::new(ErrorCode::Conflict, message).with_details(json!({"limit": MAX_MEMBERS})))
 }
 
 /// Creates a link with which a person logs in; earlier ones stop working.
@@ -212,24 +229,28 @@ pub async fn update(
         identity.require_platform().map_err(|_| ServiceError::new(ErrorCode::Forbidden, message))?;
     }
     check_fields(kind, &update)?;
+    protect_local_owner(id, &update)?;
     let is_ended = status == Some(ActorStatus::Disabled) || is_suspended == Some(true);
     if is_ended {
         refuse_self(identity, id, "disable")?;
     }
-    let directory = Directory::load(app).await?;
     let rights = if update.rights.is_empty() {
         None
     } else {
         Some((tenant.clone(), update.rights.apply(identity, &tenant, member.membership)?))
     };
+    let rate_limit = match &update.rate_limit {
+        Some(rate) => Some((tenant.clone(), checked_rate(identity, rate.as_ref())?)),
+        None => None,
+    };
     let groups = match &update.groups {
-        Some(groups) => Some((tenant.clone(), group_ids(identity, &directory, &tenant, groups)?)),
+        Some(groups) => Some((tenant.clone(), group_ids(app, identity, &tenant, groups).await?)),
         None => None,
     };
     let responsible = match update.responsible.as_deref() {
         None => None,
         Some("") => Some(None),
-        Some(person) => Some(Some(directory.find(app, &tenant, ActorKind::Person, person)?.actor.id)),
+        Some(person) => Some(Some(find_member(app, &tenant, ActorKind::Person, person).await?.actor.id)),
     };
     let change = ActorChange {
         name: update.name.as_deref().map(check_name).transpose()?,
@@ -238,6 +259,7 @@ pub async fn update(
         responsible,
         status,
         rights,
+        rate_limit,
         groups,
         suspended: is_suspended.map(|is_suspended| (tenant.clone(), is_suspended)),
         provisioned: update.provisioned.map(|provisioned| (tenant.clone(), provisioned)),
@@ -253,7 +275,7 @@ pub async fn update(
             app.store().approvals().requester_lost(tenant.clone(), id).await?;
         }
     }
-    let member = Directory::load(app).await?.find(app, &tenant, kind, &id.to_string())?;
+    let member = find_member(app, &tenant, kind, &id.to_string()).await?;
     let action = match (is_ended, status.is_some() || is_suspended.is_some()) {
         (true, _) => "disable",
         (false, true) => "enable",
@@ -274,6 +296,9 @@ pub async fn remove(
     // Nobody removes those who may do more.
     check_rights(identity, &member.tenant, &member.rights)?;
     refuse_self(identity, id, "remove")?;
+    if id == LOCAL_OWNER && member.tenant.is_default() {
+        return Err(local_owner_stays());
+    }
     // Before its tokens are gone, by which reduced ones own their runs.
     cancel_runs(app, runs, &member.tenant, id).await?;
     app.store().access().delete_membership(id, member.tenant.clone()).await?;
@@ -290,7 +315,7 @@ pub async fn hand_over(
     from: &Member,
     to: &str,
 ) -> Result<HandedOver, ServiceError> {
-    let to = Directory::load(app).await?.find(app, &from.tenant, ActorKind::Person, to)?.actor;
+    let to = find_member(app, &from.tenant, ActorKind::Person, to).await?.actor;
     if to.id == from.actor.id {
         return Err(ServiceError::bad_request("invalid `to`: name another person"));
     }
@@ -307,6 +332,30 @@ fn refuse_self(identity: &Identity, id: ActorId, action: &str) -> Result<(), Ser
     Err(ServiceError::new(ErrorCode::Conflict, format!("you cannot {action} yourself; ask another admin")))
 }
 
+/// Returns the rate limits that somebody who is added must not exceed.
+fn own_rates(identity: &Identity) -> [Option<CallRate>; 2] {
+    [identity.rate_limit, identity.member_rate]
+}
+
+fn checked_rate(identity: &Identity, rate: Option<&RateText>) -> Result<Option<CallRate>, ServiceError> {
+    let rate = rate.map(RateText::check).transpose()?;
+    check_rate(own_rates(identity), rate)?;
+    Ok(rate)
+}
+
+/// Rejects what would lock the owner of the home folder out.
+fn protect_local_owner(id: ActorId, update: &MemberUpdate) -> Result<(), ServiceError> {
+    let ends_access = update.is_suspended == Some(true) || update.status == Some(ActorStatus::Disabled);
+    let keeps_access = update.rights.is_empty() && update.rate_limit.is_none() && !ends_access;
+    if id != LOCAL_OWNER || keeps_access { Ok(()) } else { Err(local_owner_stays()) }
+}
+
+fn local_owner_stays() -> ServiceError {
+    let message = "the local owner always has all rights, because the home folder gives them; only name, e-mail \
+                   address and groups can be changed";
+    ServiceError::new(ErrorCode::Conflict, message)
+}
+
 /// Cancels the runs that somebody started, with whatever credential, on whatever node.
 async fn cancel_runs(
     app: &Arc<Context>,
@@ -314,9 +363,9 @@ async fn cancel_runs(
     tenant: &TenantId,
     id: ActorId,
 ) -> Result<(), ServiceError> {
-    let tokens = app.store().access().tokens().await?;
-    let own = tokens.iter().filter(|token| token.actor == Some(id)).map(|token| token.id.to_string());
-    for principal in std::iter::once(id.to_string()).chain(own) {
+    let records = app.store().access().member_records(&[id]).await?;
+    let own = records.tokens.iter().map(|token| token.id.to_string());
+    for principal in std::iter::once(owner_key(id).to_string()).chain(own) {
         let query =
             RunQuery { principal: Some(principal), limit: CANCELLED_RUNS, ..RunQuery::new(tenant.clone()) };
         let found = app.store().runs().list(&query).await?;
@@ -328,9 +377,9 @@ async fn cancel_runs(
 }
 
 /// Finds groups by id or name. Nobody adds others to a group that gives more than they have.
-fn group_ids(
+async fn group_ids(
+    app: &Context,
     identity: &Identity,
-    directory: &Directory,
     tenant: &TenantId,
     references: &[String],
 ) -> Result<Vec<GroupId>, ServiceError> {
@@ -339,7 +388,7 @@ fn group_ids(
     }
     let mut ids: Vec<GroupId> = Vec::new();
     for reference in references {
-        let group = directory.group(tenant, reference)?;
+        let group = find_group(app, tenant, reference).await?;
         check_rights(identity, tenant, &group.rights)?;
         if !ids.contains(&group.id) {
             ids.push(group.id);

@@ -2,22 +2,25 @@
 
 use std::collections::HashSet;
 
-use haft_core::actor::{ActorKind, ActorRecord};
+use haft_core::actor::ActorRecord;
 use haft_core::id::ActorId;
 use haft_scim::{GROUP_SCHEMA, GroupFields, ResourceType, ScimError, ScimType};
 use serde_json::{Value, json};
 
 use super::error::ScimFailure;
 use super::provider::{Object, Scim, actor_id, group_id};
+use super::users::is_user;
 use crate::error::ServiceError;
-use crate::people::{self, Directory, GroupUpdate, GroupWithMembers};
+use crate::people::{self, GroupUpdate, GroupWithMembers, load_group};
 use crate::rights::check_rights;
 
 impl Scim<'_> {
     /// Finds a group by id.
     pub(super) async fn group(&self, id: &str) -> Result<GroupWithMembers, ScimFailure> {
-        let groups = Directory::load(self.app).await?.groups(&self.identity.tenant);
-        let found = group_id(id).and_then(|id| groups.into_iter().find(|found| found.group.id == id));
+        let found = match group_id(id) {
+            Some(id) => load_group(self.app, &self.identity.tenant, id).await?,
+            None => None,
+        };
         found.ok_or_else(|| ServiceError::not_found("group", id).into())
     }
 
@@ -88,8 +91,8 @@ impl Scim<'_> {
         if ids.is_empty() {
             return Ok(HashSet::new());
         }
-        let directory = Directory::load(self.app).await?;
-        let people = directory.ids(&self.identity.tenant, ActorKind::Person);
+        let ids_of = ids.iter().filter_map(|id| actor_id(id));
+        let people = people::people_of(self.app, &self.identity.tenant, ids_of).await?;
         let check = |id: String| {
             actor_id(&id).filter(|id| people.contains(id)).ok_or_else(|| {
                 let id = haft_core::problem::excerpt(&id, 60);
@@ -132,5 +135,5 @@ impl Scim<'_> {
 }
 
 fn users(found: &GroupWithMembers) -> impl Iterator<Item = &ActorRecord> {
-    found.members.iter().filter(|actor| actor.kind == ActorKind::Person)
+    found.members.iter().filter(|actor| is_user(actor))
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::error::ScimFailure;
 use super::provider::{Object, Scim, actor_id};
+use super::users::is_user;
 use crate::error::ServiceError;
 use crate::people::{Directory, Member, MemberFilter};
 
@@ -70,6 +71,7 @@ impl Scim<'_> {
             let directory = Directory::load(self.app).await?;
             let tenant = &self.identity.tenant;
             let mut all = directory.members(self.app, tenant, ActorKind::Person, &MemberFilter::default());
+            all.retain(|member| is_user(&member.actor));
             all.sort_by_key(|member| member.actor.id);
             all
         };

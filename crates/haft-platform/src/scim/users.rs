@@ -1,6 +1,6 @@
 //! Users: people as members of a tenant.
 
-use haft_core::actor::{ActorKind, ActorStatus, Provisioned};
+use haft_core::actor::{ActorKind, ActorRecord, ActorStatus, LOCAL_OWNER, Provisioned};
 use haft_core::outcome::ErrorCode;
 use haft_scim::{ResourceType, USER_SCHEMA, UserFields};
 use haft_store::MemberKey;
@@ -10,6 +10,11 @@ use super::error::ScimFailure;
 use super::provider::{Object, Scim, actor_id};
 use crate::error::ServiceError;
 use crate::people::{self, Directory, Member, MemberFields, MemberUpdate, RightsFields};
+
+/// Returns whether somebody is a user of an identity provider: a person, but not the owner of the home folder.
+pub(super) fn is_user(actor: &ActorRecord) -> bool {
+    actor.kind == ActorKind::Person && actor.id != LOCAL_OWNER
+}
 
 impl Scim<'_> {
     /// Finds a user by id.
@@ -24,7 +29,7 @@ impl Scim<'_> {
     /// Finds a person of the tenant.
     pub(super) async fn member(&self, key: MemberKey<'_>) -> Result<Option<Member>, ScimFailure> {
         let found = Directory::load_member(self.app, &self.identity.tenant, key).await?;
-        Ok(found.filter(|member| member.actor.kind == ActorKind::Person))
+        Ok(found.filter(|member| is_user(&member.actor)))
     }
 
     /// Creates a user, with the rights of the settings.

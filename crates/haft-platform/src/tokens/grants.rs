@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use haft_core::Timestamp;
 use haft_core::actor::{ActingAs, ActorKind, Rights};
-use haft_core::id::TokenId;
+use haft_core::id::{ActorId, TokenId};
+use haft_core::limit::CallRate;
 use haft_core::token::{Role, TokenRecord};
 
 use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::rights::{check_rights, forbidden};
+use crate::rights::{check_rate, check_rights, forbidden};
 
 /// Finds a token: an own one, for admins one of the own tenant, for platform admins any.
 pub async fn find(app: &Context, identity: &Identity, id: &str) -> Result<TokenRecord, ServiceError> {
@@ -33,8 +34,7 @@ pub(super) async fn find_any(
     let parsed: TokenId = id.parse().map_err(|_| not_found())?;
     let is_visible =
         |token: &TokenRecord| token.tenant == identity.tenant || identity.require_platform().is_ok();
-    let tokens = app.store().access().tokens().await?;
-    tokens.into_iter().find(|token| token.id == parsed && is_visible(token)).ok_or_else(not_found)
+    app.store().access().token(parsed).await?.filter(is_visible).ok_or_else(not_found)
 }
 
 /// Returns whether a token belongs to the person or the service account that makes a request. A reduced credential has no
@@ -62,15 +62,13 @@ pub(super) fn check(identity: &Identity, token: &TokenRecord) -> Result<(), Serv
         tools: token.tools.clone(),
     };
     check_rights(identity, &token.tenant, &rights)?;
-    let covers_rate = match (identity.rate_limit, token.rate_limit) {
-        (None, _) => true,
-        (Some(_), None) => false,
-        (Some(own), Some(other)) => own.covers(other),
-    };
-    if !covers_rate {
-        return Err(forbidden("`rate_limit` must not allow more calls than that of your own token"));
-    }
-    Ok(())
+    check_rate(own_rates(identity, token.actor), token.rate_limit)
+}
+
+/// Returns the rate limits that a token must not exceed. That of the person holds for their own tokens anyway.
+pub(super) fn own_rates(identity: &Identity, owner: Option<ActorId>) -> [Option<CallRate>; 2] {
+    let is_own = identity.actor.as_ref().is_some_and(|own| Some(own.id) == owner);
+    [identity.rate_limit, identity.member_rate.filter(|_| !is_own)]
 }
 
 /// Returns the expiry of a new or rotated token: not after that of the principal's own token.
@@ -97,7 +95,7 @@ pub(crate) async fn own_expiry(
 ) -> Result<Option<Timestamp>, ServiceError> {
     let sent_end = identity.token().and_then(|token| token.expires_at);
     let Some(own) = identity.token else { return Ok(sent_end) };
-    let own = app.store().access().tokens().await?.into_iter().find(|token| token.id == own);
+    let own = app.store().access().token(own).await?;
     let own = own.ok_or_else(|| forbidden("your token was revoked"))?;
     // `None` is no end, so `Option::min` would return the wrong one.
     Ok(own.expires_at.into_iter().chain(sent_end).min())

@@ -11,7 +11,7 @@ use haft_core::resource::ResourceKind;
 use haft_core::secret::Secret;
 use haft_core::token::{PreviousToken, Role, TokenRecord};
 use haft_core::{Timestamp, duration, hash};
-use haft_store::TokenRotation;
+use haft_store::{OwnedByToken, TokenRotation};
 use uuid::Uuid;
 
 use super::{grants, owner};
@@ -19,7 +19,7 @@ use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::rights::named_tenant;
+use crate::rights::{default_rate, named_tenant};
 
 /// The longest time that the old value of a rotated token works.
 const MAX_GRACE: Duration = Duration::from_hours(7 * 24);
@@ -60,6 +60,7 @@ fn too_long() -> ServiceError {
 const MAX_CALLS: u32 = 1_000_000_000;
 
 /// A number of calls per period, in text form.
+#[derive(Debug)]
 pub struct RateText {
     pub calls: u32,
     /// The period, a duration such as `1m`.
@@ -68,7 +69,7 @@ pub struct RateText {
 
 impl RateText {
     /// Checks the rate; errors name the field.
-    fn check(&self) -> Result<CallRate, ServiceError> {
+    pub(crate) fn check(&self) -> Result<CallRate, ServiceError> {
         if !(1..=MAX_CALLS).contains(&self.calls) {
             return Err(ServiceError::bad_request(format!(
                 "invalid `rate_limit.calls`: {}; expected 1 to {MAX_CALLS}",
@@ -150,11 +151,13 @@ pub async fn create(
         Some(role) => Role::parse(role).ok_or_else(|| {
             ServiceError::bad_request("invalid `role`: expected `viewer`, `caller`, `editor` or `admin`")
         })?,
-        None => owner.as_ref().map_or(Role::Caller, |owner| owner.role),
+        None => owner.as_ref().map_or(Role::Caller, |owner| owner.rights.role),
     };
     let tools = AllowList::try_from(new.tools)
         .map_err(|error| ServiceError::bad_request(format!("invalid `tools`: {error}")))?;
     let (value, hash) = generate()?;
+    let actor = owner.as_ref().map(|owner| owner.id);
+    let rate = new.rate_limit.as_ref().map(RateText::check).transpose()?;
     let record = TokenRecord {
         id: TokenId(Uuid::now_v7()),
         tenant,
@@ -164,17 +167,16 @@ pub async fn create(
         elevated: new.elevated,
         platform: new.platform,
         tools,
-        // The default is the rate of the creating token.
-        rate_limit: new.rate_limit.as_ref().map(RateText::check).transpose()?.or(identity.rate_limit),
+        rate_limit: rate.or_else(|| default_rate(grants::own_rates(identity, actor))),
         created_at: app.now(),
         expires_at: grants::expiry(app, identity, expiry(app, new.expires_in.as_deref())?).await?,
         last_used_at: None,
         previous: None,
         // A token that somebody creates with another one for themselves goes with that one.
         parent: identity.token.filter(|_| owner.as_ref().is_some_and(|owner| owner.is_self)),
-        actor: owner.as_ref().map(|owner| owner.id),
+        actor,
     };
-    grants::check(identity, &owner::within(owner.as_ref().map(|owner| &owner.tools), &record))?;
+    grants::check(identity, &owner::within(owner.as_ref().map(|owner| &owner.rights.tools), &record))?;
     app.store().access().insert_token(&record).await?;
     app.reload_access().await?;
     audit::note(identity, "token.create", &record.name);
@@ -288,6 +290,40 @@ pub async fn set_rate(
     app.reload_access().await?;
     audit::note(identity, "token.update", &token.name);
     Ok(token)
+}
+
+/// Gives a token without an owner to the caller or to a service account; its value stays the same, and so does what it may
+/// do now. Those that come from it belong to the same owner afterwards.
+pub async fn assign(
+    app: &Context,
+    identity: &Identity,
+    token: TokenRecord,
+    owner: &str,
+) -> Result<TokenRecord, ServiceError> {
+    if token.actor.is_some() {
+        let message = format!("the token `{}` has an owner; create another one for `{owner}`", token.name);
+        return Err(ServiceError::new(ErrorCode::Conflict, message));
+    }
+    if let Some(parent) = token.parent {
+        let message = format!("the token `{}` comes from `{parent}`; give that one an owner", token.name);
+        return Err(ServiceError::new(ErrorCode::Conflict, message));
+    }
+    grants::check_platform(identity, &token)?;
+    grants::check(identity, &token)?;
+    let Some(found) = owner::find(app, identity, &token.tenant, Some(owner)).await? else { return Ok(token) };
+    if !found.covers(&token) {
+        let message = format!(
+            "the token `{}` may do more than `{owner}`; give the owner its role, tools and elevation first",
+            token.name
+        );
+        return Err(ServiceError::new(ErrorCode::Conflict, message));
+    }
+    // A token that does less than its owner goes on to own what it creates itself.
+    let owned = if found.reduces(&token) { OwnedByToken::Stays } else { OwnedByToken::MovesToOwner };
+    app.store().access().set_token_owner(token.id, found.id, owned).await?;
+    app.reload_access().await?;
+    audit::note(identity, "token.assign", &token.name);
+    Ok(TokenRecord { actor: Some(found.id), ..token })
 }
 
 /// Revokes a token and those that come from it; they stop working immediately, and their sessions end. Whoever sends a token may revoke that one itself.

@@ -1,6 +1,6 @@
 //! To whom a token belongs.
 
-use haft_core::actor::ActorKind;
+use haft_core::actor::{ActorKind, Rights};
 use haft_core::id::ActorId;
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
@@ -21,15 +21,28 @@ const MAX_TOKENS: usize = 100;
 /// The person or service account to whom a new token belongs.
 pub(super) struct Owner {
     pub(super) id: ActorId,
-    /// The role of a token whose role is not named.
-    pub(super) role: Role,
-    /// The tools of the owner, beyond which no token of it reaches.
-    pub(super) tools: AllowList,
+    /// What the owner may do, beyond which no token of it reaches.
+    pub(super) rights: Rights,
     /// Whether it creates the token itself.
     pub(super) is_self: bool,
 }
 
-/// Finds the owner that a request names. By default, what an admin creates stands for itself, and what others create
+impl Owner {
+    /// Returns whether it may do everything that a token may do.
+    pub(super) fn covers(&self, token: &TokenRecord) -> bool {
+        self.rights.role >= token.role
+            && self.rights.elevated >= token.elevated
+            && self.rights.platform >= token.platform
+            && self.rights.tools.covers(&token.tools)
+    }
+
+    /// Returns whether a token does less than the owner.
+    pub(super) fn reduces(&self, token: &TokenRecord) -> bool {
+        token.role < self.rights.role || !token.tools.covers(&self.rights.tools)
+    }
+}
+
+/// Finds the owner that a request names. By default, what an admin creates has no owner, and what others create
 /// belongs to them.
 pub(super) async fn find(
     app: &Context,
@@ -55,15 +68,13 @@ pub(super) async fn find(
                 return Err(ServiceError::new(ErrorCode::Forbidden, message));
             }
             check_rights(identity, tenant, &found.rights)?;
-            Owner { id: found.actor.id, role: found.rights.role, tools: found.rights.tools, is_self: false }
+            Owner { id: found.actor.id, rights: found.rights, is_self: false }
         }
     };
     let now = app.now();
-    let tokens = app.store().access().tokens().await?;
-    let counts = |token: &&TokenRecord| {
-        token.actor == Some(owner.id) && !token.is_grant() && token.expires_at.is_none_or(|end| now < end)
-    };
-    if tokens.iter().filter(counts).count() >= MAX_TOKENS {
+    let records = app.store().access().member_records(&[owner.id]).await?;
+    let counts = |token: &&TokenRecord| !token.is_grant() && token.expires_at.is_none_or(|end| now < end);
+    if records.tokens.iter().filter(counts).count() >= MAX_TOKENS {
         let message = format!("the owner has {MAX_TOKENS} tokens, which is the limit; revoke old ones first");
         return Err(ServiceError::new(ErrorCode::Conflict, message));
     }
@@ -78,11 +89,12 @@ fn own_owner(identity: &Identity) -> Result<Owner, ServiceError> {
             Err(ServiceError::new(ErrorCode::Forbidden, message))
         }
         Some(own) => {
-            let tools = identity.tools.clone();
-            Ok(Owner { id: own.id, role: identity.role, tools, is_self: true })
+            let (role, elevated, platform) = (identity.role, identity.elevated, identity.platform);
+            let rights = Rights { role, elevated, platform, tools: identity.tools.clone() };
+            Ok(Owner { id: own.id, rights, is_self: true })
         }
         None => {
-            let message = "invalid `owner`: your token stands for itself, it belongs to no person";
+            let message = "invalid `owner`: your token has no owner";
             Err(ServiceError::bad_request(message))
         }
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use haft_core::callable::{CallableKind, CallableResource};
 use haft_core::duration;
 use haft_core::hash;
-use haft_core::id::{TokenId, ToolId};
+use haft_core::id::{ActorId, TokenId, ToolId};
 use haft_core::invocation::Invocation;
 use haft_core::limit::{LimitName, RateStatus};
 use haft_core::name::TenantId;
@@ -66,7 +66,13 @@ pub(crate) struct AppliedRate {
 enum RateKey {
     Session(String),
     Token(TokenId),
-    Tool { entry: Arc<Entry>, windows: Arc<RateWindows<TenantId>>, tenant: TenantId },
+    /// A person or a service account in a tenant.
+    Member((TenantId, ActorId)),
+    Tool {
+        entry: Arc<Entry>,
+        windows: Arc<RateWindows<TenantId>>,
+        tenant: TenantId,
+    },
     Tenant(TenantId),
 }
 
@@ -76,6 +82,7 @@ impl RateKey {
         match self {
             RateKey::Session(session) => format!("session:{session}"),
             RateKey::Token(id) => token_key(*id),
+            RateKey::Member(member) => member_key(member),
             RateKey::Tool { entry, tenant, .. } => tool_key(entry.tool.id, tenant),
             RateKey::Tenant(tenant) => tenant_key(tenant),
         }
@@ -85,6 +92,11 @@ impl RateKey {
 /// Returns the key under which the nodes count the calls of a token.
 pub(super) fn token_key(id: TokenId) -> String {
     format!("token:{id}")
+}
+
+/// Returns the key under which the nodes count the calls of a person or a service account in a tenant.
+pub(super) fn member_key((tenant, id): &(TenantId, ActorId)) -> String {
+    format!("member:{id}:{tenant}")
 }
 
 /// Returns the key under which the nodes count the calls of a tool for a tenant.
@@ -182,6 +194,10 @@ impl Limits {
             let counter = RateKey::Token(token);
             AppliedRate { limit: LimitName::TokenRate, rate: rate.into(), counter }
         }));
+        rates.extend(principal.actor_rate().map(|(actor, rate)| {
+            let counter = RateKey::Member((tenant.clone(), actor));
+            AppliedRate { limit: LimitName::MemberRate, rate: rate.into(), counter }
+        }));
         if let LimitedSubject::Tool(entry, plan) = call.subject
             && let (Some(rate), Some(windows)) = (plan.rate, &entry.rate_windows)
         {
@@ -233,6 +249,7 @@ impl Limits {
         match key {
             RateKey::Session(session) => self.sessions.window(session, now),
             RateKey::Token(id) => self.tokens.window(id, now),
+            RateKey::Member(member) => self.members.window(member, now),
             RateKey::Tool { windows, tenant, .. } => windows.window(tenant, now),
             RateKey::Tenant(tenant) => self.tenants.window(tenant, now),
         }
@@ -284,6 +301,7 @@ impl AppliedRate {
         match &self.counter {
             RateKey::Session(_) => error("this session (`limits.session_calls_per_minute`)"),
             RateKey::Token(_) => error("this token (`rate_limit`)"),
+            RateKey::Member(_) => error("all your sessions and tokens (`rate_limit` of the person)"),
             RateKey::Tool { entry, .. } => entry.named_error(|tool| error(&format!("`{tool}`"))),
             RateKey::Tenant(tenant) => {
                 error(&format!("all tools of the tenant `{tenant}` (`limits.calls_per_minute`)"))

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use haft_core::catalog::StoreError;
-use haft_core::id::TokenId;
+use haft_core::id::{ActorId, TokenId};
 use haft_core::limit::{CallRate, RateStatus};
 use haft_core::name::TenantId;
 
 use super::Limits;
-use super::rates::{tenant_key, token_key, tool_key, tool_slots};
+use super::rates::{member_key, tenant_key, token_key, tool_key, tool_slots};
 use crate::clock;
 use crate::rate::{Rate, RateWindow};
 use crate::registry::Entry;
@@ -32,6 +32,17 @@ impl LimitUsage {
     /// Returns how much of the rate of a token is used.
     pub async fn token_rate(&self, id: TokenId, rate: CallRate) -> Result<RateStatus, StoreError> {
         self.rate(self.0.tokens.get(&id), rate, || token_key(id)).await
+    }
+
+    /// Returns how much of the rate of a person or a service account in a tenant is used.
+    pub async fn member_rate(
+        &self,
+        tenant: &TenantId,
+        id: ActorId,
+        rate: CallRate,
+    ) -> Result<RateStatus, StoreError> {
+        let member = (tenant.clone(), id);
+        self.rate(self.0.members.get(&member), rate, || member_key(&member)).await
     }
 
     /// Returns how much of the rate of a tenant is used.

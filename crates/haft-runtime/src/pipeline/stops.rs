@@ -75,6 +75,7 @@ mod tests {
             email: None,
             groups: Vec::new(),
             is_reduced: false,
+            token_name: None,
         };
         let principal = Principal::new(TenantId::new(tenant).unwrap(), "x", Role::Caller);
         Principal { actor: actor.map(|id| Arc::new(acting(id))), ..principal }

@@ -177,7 +177,7 @@ async fn whole_response(
 /// Returns a run that the caller may see: its own, and for editors those of the tenant.
 async fn visible_run(app: &Installation, identity: &Identity, id: RunId) -> Result<Option<Run>, OpenAiError> {
     let run = app.store().runs().get(&identity.tenant, id).await?;
-    Ok(run.filter(|run| identity.role >= Role::Editor || run.principal.id() == identity.id()))
+    Ok(run.filter(|run| identity.role >= Role::Editor || identity.owns_of(&run.principal)))
 }
 
 async fn steps_of(app: &Installation, identity: &Identity, run: RunId) -> Result<Vec<RunStep>, OpenAiError> {

@@ -39,7 +39,7 @@ pub(crate) async fn list(
     let all = applications::list(&app, &identity, params.get("tenant"), params.get("actor")).await?;
     let total = all.len();
     let (selected, next_page_token) = page.select(all, |found| found.token.id.to_string());
-    let names = ActorNames::load(&app).await?;
+    let names = ActorNames::load(&app, selected.iter().map(|found| &found.token)).await?;
     let applications = selected.into_iter().map(|found| view(&app, found, &names)).collect();
     Ok(success(ApplicationList { applications, total, next_page_token }).into_response())
 }
@@ -55,7 +55,8 @@ pub(crate) async fn get(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let found = applications::find(&app, &identity, &id).await?;
-    Ok(success(view(&app, found, &ActorNames::load(&app).await?)).into_response())
+    let names = ActorNames::load(&app, [&found.token]).await?;
+    Ok(success(view(&app, found, &names)).into_response())
 }
 
 /// Disconnect an application; its tokens stop working immediately, and its streams end.

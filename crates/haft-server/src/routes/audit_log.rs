@@ -271,11 +271,14 @@ fn calls_query(
             None => return Ok(None),
         },
     }
+    let actor = params.get("actor").and_then(|actor| Uuid::try_parse(actor).ok());
+    let principals = actor.map(|id| app.access().owner_ids(&identity.tenant, id));
     let decisions = "`allowed`, `denied`, `awaiting_approval`, `approved`, `rejected`, `expired`";
     Ok(Some(CallQuery {
         tool_id,
         statuses: status.into_iter().collect(),
-        actor: params.get("actor").map(str::to_owned),
+        actor: params.get("actor").filter(|_| principals.is_none()).map(str::to_owned),
+        principals,
         error_code,
         rule: params.get("rule").map(str::to_owned),
         decision: params.choice("decision", AuditDecision::parse, decisions)?,

@@ -61,6 +61,8 @@ pub(crate) struct CallFilterParams {
     /// Who called: the name, or the id of a person, a service account or a token. An id finds the calls of all tokens of
     /// a person
     caller: Option<String>,
+    /// The id of a person, a service account or a token that called: unlike a name, no two have the same
+    actor: Option<Uuid>,
     /// The interface that the calls came through: `rest`, `mcp`, `cli`, `test`, or the tool that called
     #[param(example = "rest")]
     surface: Option<String>,
@@ -124,14 +126,21 @@ pub(super) fn query(app: &Installation, identity: &Identity, params: &Params) ->
             return Err(ApiError::bad_request(message));
         }
     }
-    let principals = match params.get("caller").map(Uuid::try_parse) {
-        Some(Ok(id)) => Some(app.access().owner_ids(&identity.tenant, id)),
-        _ => None,
-    };
+    let of_caller = params.get("caller").and_then(|caller| Uuid::try_parse(caller).ok());
+    let actor = params.parsed::<Uuid>("actor", "the id of a person, a service account or a token")?;
+    let visible = visible_calls(identity);
+    let principals =
+        [of_caller, actor].into_iter().flatten().fold(visible.principals.clone(), |found, id| {
+            let ids = app.access().owner_ids(&identity.tenant, id);
+            Some(match found {
+                Some(found) => found.into_iter().filter(|found| ids.contains(found)).collect(),
+                None => ids,
+            })
+        });
     Ok(CallQuery {
         tool_id: tool.map(|entry| entry.tool.id),
         statuses: params.choices("status", CallStatus::parse, statuses)?,
-        caller: text("caller").filter(|_| principals.is_none()),
+        caller: text("caller").filter(|_| of_caller.is_none()),
         principals,
         surface: text("surface"),
         parent_id: params.parsed("parent_id", "the id of a call")?,
@@ -140,14 +149,14 @@ pub(super) fn query(app: &Installation, identity: &Identity, params: &Params) ->
         since: params.time("since", app.now())?,
         until: params.time("until", app.now())?,
         text: text("q").or_else(|| text("text")),
-        ..visible_calls(identity)
+        ..visible
     })
 }
 
 /// Returns the query for all visible calls: callers see their own, editors and admins those of the tenant.
 pub(super) fn visible_calls(identity: &Identity) -> CallQuery {
-    let principal = (!sees_calls_of_others(identity)).then(|| identity.id());
-    CallQuery { principal, ..CallQuery::of_tenant(identity.tenant.clone()) }
+    let principals = (!sees_calls_of_others(identity)).then(|| identity.own_ids());
+    CallQuery { principals, ..CallQuery::of_tenant(identity.tenant.clone()) }
 }
 
 /// Removes the long values of a call for a list; returns whether there were any.
@@ -192,7 +201,7 @@ pub(super) async fn find(app: &Installation, identity: &Identity, id: &str) -> R
     let parsed: CallId = id.parse().map_err(|_| missing())?;
     let record = app.ledger().call(&identity.tenant, parsed).await?.ok_or_else(missing)?;
     // Callers see their own calls; editors and admins those of the tenant.
-    if !sees_calls_of_others(identity) && record.invocation.principal.id() != identity.id() {
+    if !sees_calls_of_others(identity) && !identity.owns_of(&record.invocation.principal) {
         return Err(missing());
     }
     Ok(record)
@@ -209,7 +218,7 @@ pub(crate) async fn get(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let record = find(&app, &identity, &id).await?;
-    if record.status.is_final() && record.invocation.principal.id() == identity.id() {
+    if record.status.is_final() && identity.owns_of(&record.invocation.principal) {
         approvals::collect(&app, &record).await;
     }
     let mut view = CallView::from(&record);

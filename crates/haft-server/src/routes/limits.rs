@@ -22,7 +22,7 @@ use haft_platform::identity::Identity;
 const MAX_LISTED: usize = 100;
 
 /// List the limits of the tenant with their current use: those of the server that hold for it, its own, and those of its
-/// tools. Admins see the limits of all tokens, others that of their own.
+/// tools. Admins see the limits of all tokens and people, others their own.
 #[utoipa::path(get, path = "/limits", tag = "limits", responses((status = 200, body = Success<LimitList>)))]
 pub(crate) async fn list(
     State(app): State<Arc<Installation>>,
@@ -33,13 +33,15 @@ pub(crate) async fn list(
     limits.extend(tenant_limits(&app, &identity).await?);
     let (tokens, more_tokens) = token_limits(&app, &identity).await?;
     limits.extend(tokens);
+    let (members, more_members) = member_limits(&app, &identity).await?;
+    limits.extend(members);
     let (tools, more_tools) = tool_limits(&app, &identity).await?;
     limits.extend(tools);
     let list = LimitList {
         tenant: identity.tenant.to_string(),
         shared: app.store().limits().is_shared(),
         limits,
-        omitted: more_tokens + more_tools,
+        omitted: more_tokens + more_members + more_tools,
     };
     Ok(success(list).into_response())
 }
@@ -117,6 +119,27 @@ async fn token_limits(
         for (id, rate) in token.token_rates() {
             let status = in_use.token_rate(id, rate).await?;
             limits.push(LimitView::rate(LimitName::TokenRate, rate, status).of(token.name.to_string()));
+        }
+    }
+    Ok((limits, omitted))
+}
+
+/// Returns the limits of people and service accounts, and how many are left out.
+async fn member_limits(
+    app: &Installation,
+    identity: &Identity,
+) -> Result<(Vec<LimitView>, usize), StoreError> {
+    let mut members = app.access().limited_members(&identity.tenant);
+    if identity.role < Role::Admin {
+        members.retain(|member| member.is_same_actor(identity));
+    }
+    let omitted = members.len().saturating_sub(MAX_LISTED);
+    let in_use = app.pipeline().limit_usage();
+    let mut limits = Vec::new();
+    for member in members.iter().take(MAX_LISTED) {
+        if let Some((id, rate)) = member.actor_rate() {
+            let status = in_use.member_rate(&member.tenant, id, rate).await?;
+            limits.push(LimitView::rate(LimitName::MemberRate, rate, status).of(member.name.to_string()));
         }
     }
     Ok((limits, omitted))

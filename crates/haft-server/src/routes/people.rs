@@ -20,6 +20,7 @@ use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
 use crate::routes::sessions::origin;
+use crate::routes::tokens::rate_text;
 use haft_platform::Installation;
 use haft_platform::identity::Identity;
 use haft_platform::people::{self, Member, MemberFields, MemberFilter, MemberUpdate, RightsFields};
@@ -62,7 +63,7 @@ async fn update(
     member: Member,
     patch: ActorPatch,
 ) -> Result<Response, ApiError> {
-    let ActorPatch { name, email, description, responsible, status, .. } = patch;
+    let ActorPatch { name, email, description, responsible, status, rate_limit, .. } = patch;
     let rights = RightsFields {
         role: patch.role,
         elevated: patch.elevated,
@@ -76,6 +77,7 @@ async fn update(
         responsible,
         status,
         rights,
+        rate_limit: rate_limit.map(|rate| rate.map(rate_text)),
         groups: patch.groups,
         ..MemberUpdate::default()
     };
@@ -130,6 +132,7 @@ pub(crate) async fn invite(
         name: new.name,
         email: new.email,
         rights,
+        rate_limit: new.rate_limit.map(rate_text),
         groups: new.groups,
         tenant: new.tenant,
         ..MemberFields::default()
@@ -306,6 +309,7 @@ pub(crate) async fn create_service_account(
         description: new.description,
         responsible: new.responsible,
         rights,
+        rate_limit: new.rate_limit.map(rate_text),
         groups: new.groups,
         tenant: new.tenant,
         ..MemberFields::default()

@@ -194,7 +194,7 @@ async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<Run, 
     let missing = || ApiError::not_found("run", id);
     let parsed: RunId = id.parse().map_err(|_| missing())?;
     let run = app.store().runs().get(&identity.tenant, parsed).await?.ok_or_else(missing)?;
-    let is_visible = identity.role >= Role::Editor || run.principal.id() == identity.id();
+    let is_visible = identity.role >= Role::Editor || identity.owns_of(&run.principal);
     if is_visible { Ok(run) } else { Err(missing()) }
 }
 

@@ -33,7 +33,7 @@ pub(crate) async fn get(Caller(identity): Caller) -> Response {
         elevated: identity.elevated,
         platform: identity.platform,
         tools: identity.tools.rules(),
-        rate_limit: identity.rate_limit.map(Into::into),
+        rate_limit: identity.rate_limit.or(identity.member_rate).map(Into::into),
         is_session: identity.session().is_some(),
         expires_at,
     };
@@ -51,7 +51,7 @@ pub(crate) async fn create_link(
 ) -> Result<Response, ApiError> {
     // A session could otherwise prolong itself without end.
     // So could whoever has a token of an issuer, which is the login of a person until it expires.
-    let is_login = identity.token.is_none() && identity.actor.is_some();
+    let is_login = identity.token().is_some_and(|token| token.is_login());
     let is_token = identity.session().is_none() && !is_login;
     let Some(token) = identity.token().filter(|_| is_token) else {
         return Err(ApiError::new(

@@ -1,4 +1,4 @@
-//! `PATCH /tokens/{id}`: the rate limit of a token.
+//! `PATCH /tokens/{id}`: the rate limit and the owner of a token.
 
 use std::sync::Arc;
 
@@ -17,10 +17,15 @@ use crate::reply::{Success, success};
 use haft_platform::Installation;
 use haft_platform::tokens;
 
-/// Change the rate limit of a token. It holds at once, and counted calls stay counted.
+/// Change the rate limit of a token, or give one without an owner to somebody. It holds at once, and counted calls stay
+/// counted.
 #[utoipa::path(
     patch, path = "/tokens/{id}", tag = "tokens", params(("id" = uuid::Uuid, Path)), request_body = TokenPatch,
-    responses((status = 200, body = Success<TokenView>), (status = 404, body = ErrorBody))
+    responses(
+        (status = 200, body = Success<TokenView>),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    )
 )]
 pub(crate) async fn patch(
     State(app): State<Arc<Installation>>,
@@ -30,10 +35,15 @@ pub(crate) async fn patch(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     let patch: TokenPatch = body.json()?;
-    let token = tokens::find(&app, &identity, &id).await?;
-    let Some(rate) = patch.rate_limit else {
-        return Err(ApiError::bad_request("nothing to change: expected `rate_limit`"));
-    };
-    let token = tokens::set_rate(&app, &identity, token, rate.map(rate_text).as_ref()).await?;
-    Ok(success(view(&app, &token, &ActorNames::load(&app).await?)).into_response())
+    if patch.rate_limit.is_none() && patch.owner.is_none() {
+        return Err(ApiError::bad_request("nothing to change: expected `rate_limit` or `owner`"));
+    }
+    let mut token = tokens::find(&app, &identity, &id).await?;
+    if let Some(owner) = &patch.owner {
+        token = tokens::assign(&app, &identity, token, owner).await?;
+    }
+    if let Some(rate) = patch.rate_limit {
+        token = tokens::set_rate(&app, &identity, token, rate.map(rate_text).as_ref()).await?;
+    }
+    Ok(success(view(&app, &token, &ActorNames::load(&app, [&token]).await?)).into_response())
 }

@@ -44,7 +44,7 @@ pub(crate) async fn list(
     let all = tokens::list(&app, &identity, params.get("tenant"), params.get("actor")).await?;
     let total = all.len();
     let (selected, next_page_token) = page.select(all, |token| token.id.to_string());
-    let names = ActorNames::load(&app).await?;
+    let names = ActorNames::load(&app, &selected).await?;
     let tokens: Vec<_> = selected.iter().map(|token| view(&app, token, &names)).collect();
     Ok(success(TokenList { tokens, total, next_page_token }).into_response())
 }
@@ -61,7 +61,7 @@ pub(crate) async fn get(
 ) -> Result<Response, ApiError> {
     tokens::require_token_owner(&identity)?;
     let token = tokens::find(&app, &identity, &id).await?;
-    Ok(success(view(&app, &token, &ActorNames::load(&app).await?)).into_response())
+    Ok(success(view(&app, &token, &ActorNames::load(&app, [&token]).await?)).into_response())
 }
 
 pub(super) fn rate_text(RateBody { calls, per }: RateBody) -> RateText {
@@ -104,7 +104,7 @@ pub(crate) async fn create(
     let rate_limit = rate_limit.map(rate_text);
     let fields = TokenFields { name, role, elevated, platform, tools, rate_limit, expires_in, tenant, owner };
     let issued = tokens::create(&app, &identity, fields).await?;
-    Ok(created(with_value(&app, &issued, &ActorNames::load(&app).await?)))
+    Ok(created(with_value(&app, &issued, &ActorNames::load(&app, [&issued.record]).await?)))
 }
 
 /// Replace the value of a token; only this response contains the new one. Sessions that the old value opened end with it.
@@ -122,7 +122,7 @@ pub(crate) async fn rotate(
     tokens::require_token_owner(&identity)?;
     let RotateToken { grace, expires_in } = body.json_or_default()?;
     let issued = tokens::rotate(&app, &identity, &id, grace.as_deref(), expires_in.as_deref()).await?;
-    Ok(success(with_value(&app, &issued, &ActorNames::load(&app).await?)).into_response())
+    Ok(success(with_value(&app, &issued, &ActorNames::load(&app, [&issued.record]).await?)).into_response())
 }
 
 /// Revoke a token; it stops working immediately, and its sessions end.

@@ -1,16 +1,20 @@
 //! People and service accounts, and their memberships of tenants.
 
 use haft_core::Timestamp;
-use haft_core::actor::{self, ActorKind, ActorRecord, ActorStatus, Membership, Provisioned, Rights};
+use haft_core::actor::{
+    self, ActorKind, ActorRecord, ActorStatus, LOCAL_OWNER, LOCAL_OWNER_KEY, Membership, Provisioned, Rights,
+    owner_key,
+};
 use haft_core::catalog::StoreError;
 use haft_core::id::{ActorId, GroupId};
+use haft_core::limit::CallRate;
 use haft_core::name::TenantId;
 use haft_core::principal::AllowList;
 use haft_core::token::Role;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
 
-use crate::access::{Access, groups};
+use crate::access::{Access, groups, tokens};
 use crate::accounts::{forget_actor, forget_logins};
 use crate::audit;
 use crate::engine::{failed_to, is_conflict};
@@ -24,7 +28,7 @@ pub(super) const ACTOR: &str = "actors.id, kind, name, email, description, respo
                                 modified_at, last_seen_at";
 /// The columns that [`membership`] reads.
 pub(super) const MEMBERSHIP: &str = "actor_id, tenant, role, elevated, platform, tools, suspended, user_name, \
-                                     external_id, given_name, family_name";
+                                     external_id, rate_limit, given_name, family_name";
 
 /// Changes of an actor; `None` keeps a field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,6 +49,8 @@ pub struct ActorChange {
     pub groups: Option<(TenantId, Vec<GroupId>)>,
     /// Whether it has no access to a tenant.
     pub suspended: Option<(TenantId, bool)>,
+    /// How many calls it may make in a tenant; a rate of `None` removes the limit.
+    pub rate_limit: Option<(TenantId, Option<CallRate>)>,
     /// What an identity provider says about it in a tenant.
     pub provisioned: Option<(TenantId, Provisioned)>,
 }
@@ -104,7 +110,10 @@ impl Access {
             query.execute(&mut **tx).await.map_err(taken)?;
             insert_membership(tx, &membership).await.map_err(taken)?;
             join(tx, actor.id, &groups).await.map_err(failed_to(STORE))?;
-            let _lock = change.commit(&ChangeSet::tokens(), &actor.name).await.map_err(failed_to(STORE))?;
+            let _lock = change
+                .commit(&ChangeSet::access_of(Some(actor.id)), &actor.name)
+                .await
+                .map_err(failed_to(STORE))?;
             this.signal_change();
             Ok(())
         };
@@ -123,11 +132,52 @@ impl Access {
             insert_membership(&mut change.tx, &membership).await.map_err(taken)?;
             join(&mut change.tx, membership.actor, &groups).await.map_err(failed_to(STORE))?;
             let id = membership.actor.to_string();
-            let _lock = change.commit(&ChangeSet::tokens(), &id).await.map_err(failed_to(STORE))?;
+            let _lock = change
+                .commit(&ChangeSet::access_of(Some(membership.actor)), &id)
+                .await
+                .map_err(failed_to(STORE))?;
             this.signal_change();
             Ok(())
         };
         self.db.complete(work).await
+    }
+
+    /// Adds the person who owns the installation, if it does not exist yet.
+    pub async fn ensure_local_owner(&self) -> Result<(), StoreError> {
+        let action = "store the local owner";
+        let sql = "SELECT 1 FROM memberships WHERE actor_id = $1 AND tenant = $2";
+        let tenant = TenantId::default_tenant();
+        let query = sqlx::query(sql).bind(LOCAL_OWNER.to_string()).bind(tenant.as_str());
+        if query.fetch_optional(&self.db.engine.pool).await.map_err(failed_to(action))?.is_some() {
+            return Ok(());
+        }
+        let this = self.clone();
+        let work = async move {
+            let now = this.db.now().as_microsecond();
+            // Another process may do the same at this moment.
+            let sql = "INSERT INTO actors (id, kind, name, description, status, created_at, modified_at) \
+                       VALUES ($1, $2, $3, '', $4, $5, $6) ON CONFLICT (id) DO NOTHING";
+            let query = sqlx::query(sql)
+                .bind(LOCAL_OWNER.to_string())
+                .bind(ActorKind::Person.as_str())
+                .bind(LOCAL_OWNER_KEY)
+                .bind(ActorStatus::Active.as_str())
+                .bind(now)
+                .bind(now);
+            let mut change = this.db.begin_shared().await?;
+            query.execute(&mut *change.tx).await?;
+            let sql = "INSERT INTO memberships (actor_id, tenant, role, elevated, platform) \
+                       VALUES ($1, $2, $3, 1, 1) ON CONFLICT (actor_id, tenant) DO NOTHING";
+            let query = sqlx::query(sql)
+                .bind(LOCAL_OWNER.to_string())
+                .bind(tenant.as_str())
+                .bind(Role::Admin.as_str());
+            query.execute(&mut *change.tx).await?;
+            let _lock = change.commit(&ChangeSet::access_of(Some(LOCAL_OWNER)), LOCAL_OWNER_KEY).await?;
+            this.signal_change();
+            Ok(())
+        };
+        self.db.complete_query(action, work).await
     }
 
     /// Changes an actor. Disabling or suspending it ends its sessions and login links.
@@ -151,12 +201,17 @@ impl Access {
             if let Some((tenant, rights)) = &update.rights {
                 change_rights(tx, id, tenant, rights).await?;
             }
+            if let Some((tenant, rate)) = &update.rate_limit {
+                change_rate(tx, id, tenant, *rate).await?;
+            }
             if let Some((tenant, groups)) = &update.groups {
                 leave_groups(tx, id, tenant).await.map_err(failed_to(STORE))?;
                 join(tx, id, groups).await.map_err(failed_to(STORE))?;
             }
-            let _lock =
-                change.commit(&ChangeSet::tokens(), &id.to_string()).await.map_err(failed_to(STORE))?;
+            let _lock = change
+                .commit(&ChangeSet::access_of(Some(id)), &id.to_string())
+                .await
+                .map_err(failed_to(STORE))?;
             this.signal_change();
             Ok(())
         };
@@ -175,8 +230,10 @@ impl Access {
                 return Err(StoreError::not_found("member", id));
             }
             remove_traces(tx, id, &tenant).await.map_err(failed_to(REMOVE))?;
-            let _lock =
-                change.commit(&ChangeSet::tokens(), &id.to_string()).await.map_err(failed_to(REMOVE))?;
+            let _lock = change
+                .commit(&ChangeSet::access_of(Some(id)), &id.to_string())
+                .await
+                .map_err(failed_to(REMOVE))?;
             this.signal_change();
             Ok(())
         };
@@ -221,8 +278,11 @@ impl Access {
             let mut tx = this.db.engine.begin().await?;
             let (to, name) = to;
             let sql = "UPDATE chats SET owner = $1, owner_name = $2 WHERE tenant = $3 AND owner = $4";
-            let query =
-                sqlx::query(sql).bind(to.to_string()).bind(name).bind(tenant.as_str()).bind(from.to_string());
+            let query = sqlx::query(sql)
+                .bind(owner_key(to).to_string())
+                .bind(name)
+                .bind(tenant.as_str())
+                .bind(owner_key(from).to_string());
             let chats = query.execute(&mut *tx).await?.rows_affected();
             let sql = "UPDATE actors SET responsible = $1 WHERE responsible = $2 \
                        AND id IN (SELECT actor_id FROM memberships WHERE tenant = $3)";
@@ -259,8 +319,8 @@ pub(super) async fn insert_membership(
     membership: &Membership,
 ) -> Result<(), sqlx::Error> {
     let sql = "INSERT INTO memberships (actor_id, tenant, role, elevated, platform, tools, suspended, user_name, \
-               user_name_key, external_id, given_name, family_name) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+               user_name_key, external_id, given_name, family_name, rate_limit) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
     let rights = &membership.rights;
     let provisioned = membership.provisioned.as_ref();
     let query = sqlx::query(sql)
@@ -275,7 +335,8 @@ pub(super) async fn insert_membership(
         .bind(provisioned.map(|provisioned| provisioned.user_name.to_lowercase()))
         .bind(provisioned.and_then(|provisioned| provisioned.external_id.as_ref()))
         .bind(provisioned.and_then(|provisioned| provisioned.given_name.as_ref()))
-        .bind(provisioned.and_then(|provisioned| provisioned.family_name.as_ref()));
+        .bind(provisioned.and_then(|provisioned| provisioned.family_name.as_ref()))
+        .bind(tokens::rate_text(membership.rate_limit));
     query.execute(&mut **tx).await.map(drop)
 }
 
@@ -325,6 +386,20 @@ async fn change_rights(
         .bind(tools_text(&rights.tools))
         .bind(id.to_string())
         .bind(tenant.as_str());
+    match query.execute(&mut **tx).await.map_err(failed_to(STORE))?.rows_affected() {
+        0 => Err(StoreError::not_found("member", id)),
+        _ => Ok(()),
+    }
+}
+
+async fn change_rate(
+    tx: &mut Transaction<'static, Any>,
+    id: ActorId,
+    tenant: &TenantId,
+    rate: Option<CallRate>,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE memberships SET rate_limit = $1 WHERE actor_id = $2 AND tenant = $3";
+    let query = sqlx::query(sql).bind(tokens::rate_text(rate)).bind(id.to_string()).bind(tenant.as_str());
     match query.execute(&mut **tx).await.map_err(failed_to(STORE))?.rows_affected() {
         0 => Err(StoreError::not_found("member", id)),
         _ => Ok(()),
@@ -476,6 +551,7 @@ pub(super) fn membership(row: &AnyRow) -> Result<Membership, sqlx::Error> {
         tenant: rows::parse_column(row, "tenant")?,
         rights: rights(row)?,
         is_suspended: rows::boolean(row, "suspended")?,
+        rate_limit: tokens::rate_limit(row)?,
         provisioned: match row.try_get::<Option<String>, _>("user_name")? {
             Some(user_name) => Some(Provisioned {
                 user_name,

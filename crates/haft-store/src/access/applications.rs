@@ -242,8 +242,10 @@ impl Access {
                 .bind(now.as_microsecond())
                 .bind(&grant.client_id);
             used.execute(&mut *change.tx).await.map_err(failed_to(STORE_GRANT))?;
-            let _lock =
-                change.commit(&ChangeSet::tokens(), &token.name).await.map_err(failed_to(STORE_GRANT))?;
+            let _lock = change
+                .commit(&ChangeSet::access_of(token.actor), &token.name)
+                .await
+                .map_err(failed_to(STORE_GRANT))?;
             this.signal_change();
             Ok(CodeExchange::Stored)
         };

@@ -249,7 +249,10 @@ impl Access {
                 return Ok(DeviceTokenInsert::ApproverGone);
             }
             tokens::insert(&mut change.tx, &token).await?;
-            let _lock = change.commit(&ChangeSet::tokens(), &token.name).await.map_err(failed_to(ISSUE))?;
+            let _lock = change
+                .commit(&ChangeSet::access_of(token.actor), &token.name)
+                .await
+                .map_err(failed_to(ISSUE))?;
             this.signal_change();
             Ok(DeviceTokenInsert::Stored)
         };

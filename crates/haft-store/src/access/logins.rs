@@ -1,5 +1,6 @@
 //! Sessions of browsers and the links that open them; only hashes are stored.
 
+use haft_core::actor::login_actor;
 use haft_core::catalog::StoreError;
 use haft_core::login::{LoginLinkRecord, SessionRecord};
 use jiff::SignedDuration;
@@ -34,6 +35,22 @@ impl Access {
         let query = sqlx::query(sql).bind(self.db.now().as_microsecond());
         let found = query.fetch_all(&self.db.engine.pool).await.map_err(failed_to(action))?;
         found.iter().map(session).collect::<Result<_, _>>().map_err(failed_to(action))
+    }
+
+    /// Returns the sessions that have not expired and were opened with one of some tokens or logins.
+    pub async fn sessions_of(&self, openers: Vec<String>) -> Result<Vec<SessionRecord>, StoreError> {
+        let action = "load the sessions";
+        let mut sessions = Vec::new();
+        for opener in openers {
+            let sql = "SELECT hash, token_hash, created_at, expires_at FROM sessions \
+                       WHERE token_hash = $1 AND expires_at > $2";
+            let query = sqlx::query(sql).bind(opener).bind(self.db.now().as_microsecond());
+            let found = query.fetch_all(&self.db.engine.pool).await.map_err(failed_to(action))?;
+            let found =
+                found.iter().map(session).collect::<Result<Vec<_>, _>>().map_err(failed_to(action))?;
+            sessions.extend(found);
+        }
+        Ok(sessions)
     }
 
     /// Finds a session that has not expired; for one that another node has just opened.
@@ -75,7 +92,8 @@ impl Access {
             .execute(&mut *change.tx)
             .await
             .map_err(failed_to(OPEN))?;
-            let _lock = change.commit(&ChangeSet::tokens(), "").await.map_err(failed_to(OPEN))?;
+            let changed = ChangeSet::access_of(login_actor(&session.token_hash));
+            let _lock = change.commit(&changed, "").await.map_err(failed_to(OPEN))?;
             this.signal_change();
             Ok(())
         };
@@ -88,11 +106,11 @@ impl Access {
         let work = async move {
             let hash = &hash;
             let mut change = this.db.begin_shared().await.map_err(failed_to(END))?;
-            let query = sqlx::query("DELETE FROM sessions WHERE hash = $1").bind(hash);
-            if query.execute(&mut *change.tx).await.map_err(failed_to(END))?.rows_affected() == 0 {
-                return Ok(false);
-            }
-            let _lock = change.commit(&ChangeSet::tokens(), "").await.map_err(failed_to(END))?;
+            let query = sqlx::query("DELETE FROM sessions WHERE hash = $1 RETURNING token_hash").bind(hash);
+            let ended = query.fetch_optional(&mut *change.tx).await.map_err(failed_to(END))?;
+            let Some(ended) = ended else { return Ok(false) };
+            let changed = ChangeSet::access_of(login_actor(ended.try_get(0).map_err(failed_to(END))?));
+            let _lock = change.commit(&changed, "").await.map_err(failed_to(END))?;
             this.signal_change();
             Ok(true)
         };

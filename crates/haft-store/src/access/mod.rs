@@ -4,6 +4,7 @@
 mod actors;
 mod applications;
 mod assertions;
+mod changes;
 mod device_logins;
 mod groups;
 mod logins;
@@ -14,10 +15,12 @@ mod tokens;
 pub use actors::{ActorChange, HandedOver};
 pub use applications::{ClientInsert, ClientLimits, CodeExchange, StoredCode};
 pub use assertions::UsedAssertion;
+pub use changes::AccessChanges;
+pub(crate) use changes::record as record_access_change;
 pub use device_logins::{
     DeviceLoginDecision, DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert,
 };
 pub use groups::{GroupChange, MembersChange};
-pub use members::{FoundMember, MemberKey};
+pub use members::{MemberKey, MemberRecords};
 pub use sign_on::{SignOnAssignment, SignOnLogin, SignOnLoginStart, SignOnPerson, SignOnResult};
-pub use tokens::{Access, TokenRotation};
+pub use tokens::{Access, OwnedByToken, TokenRotation};

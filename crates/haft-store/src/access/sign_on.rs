@@ -185,7 +185,10 @@ impl Access {
             let query = sqlx::query("DELETE FROM sessions WHERE token_hash LIKE $1").bind(format!("{id}@%"));
             let ended = query.execute(&mut *change.tx).await.map_err(failed_to(END))?.rows_affected();
             forget_logins(&mut change.tx, id).await.map_err(failed_to(END))?;
-            let _lock = change.commit(&ChangeSet::tokens(), &id.to_string()).await.map_err(failed_to(END))?;
+            let _lock = change
+                .commit(&ChangeSet::access_of(Some(id)), &id.to_string())
+                .await
+                .map_err(failed_to(END))?;
             this.signal_change();
             Ok(ended)
         };
@@ -267,7 +270,7 @@ impl Access {
         assign(tx, id, login).await?;
         let sql = "SELECT 1 FROM memberships WHERE actor_id = $1 LIMIT 1";
         let is_member = sqlx::query(sql).bind(id.to_string()).fetch_optional(&mut **tx).await?.is_some();
-        let _lock = change.commit(&ChangeSet::tokens(), &id.to_string()).await?;
+        let _lock = change.commit(&ChangeSet::access_of(Some(id)), &id.to_string()).await?;
         self.signal_change();
         Ok(if is_member {
             SignOnResult::Person { id, is_new_identity }
@@ -402,8 +405,14 @@ async fn insert_assigned_membership(
     tenant: &TenantId,
 ) -> Result<(), sqlx::Error> {
     let rights = Rights { role: Role::Viewer, elevated: false, platform: false, tools: AllowList::of_none() };
-    let membership =
-        Membership { actor, tenant: tenant.clone(), rights, is_suspended: false, provisioned: None };
+    let membership = Membership {
+        actor,
+        tenant: tenant.clone(),
+        rights,
+        is_suspended: false,
+        rate_limit: None,
+        provisioned: None,
+    };
     actors::insert_membership(tx, &membership).await?;
     let query = sqlx::query("UPDATE memberships SET is_assigned = 1 WHERE actor_id = $1 AND tenant = $2");
     query.bind(actor.to_string()).bind(tenant.as_str()).execute(&mut **tx).await.map(drop)

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use haft_core::actor::owner_key;
 use haft_core::catalog::StoreError;
-use haft_core::id::TokenId;
+use haft_core::id::{ActorId, TokenId};
 use haft_core::limit::CallRate;
 use haft_core::principal::AllowList;
 use haft_core::spec::RateLimit;
@@ -18,7 +19,7 @@ use crate::engine::{failed_to, is_conflict};
 use crate::notification::ChangeSet;
 use crate::rows;
 
-const COLUMNS: &str = "id, name, hash, tenant, role, elevated, platform, tools, created_at, expires_at, \
+pub(super) const COLUMNS: &str = "id, name, hash, tenant, role, elevated, platform, tools, created_at, expires_at, \
                        last_used_at, previous_hash, previous_expires_at, rate_limit, parent, actor_id";
 
 /// The token $1, and all that come from it.
@@ -37,6 +38,15 @@ pub struct TokenRotation {
     pub previous: Option<PreviousToken>,
     /// When the token expires.
     pub expires_at: Option<Timestamp>,
+}
+
+/// What happens to the chats, runs and approvals of a token that gets an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnedByToken {
+    /// They belong to the owner.
+    MovesToOwner,
+    /// They belong to the token.
+    Stays,
 }
 
 /// Access tokens, sessions of browsers, login links and logins of command lines.
@@ -61,7 +71,10 @@ impl Access {
         let work = async move {
             let mut change = this.db.begin_shared().await.map_err(failed_to(STORE))?;
             insert(&mut change.tx, &token).await?;
-            let _lock = change.commit(&ChangeSet::tokens(), &token.name).await.map_err(failed_to(STORE))?;
+            let _lock = change
+                .commit(&ChangeSet::access_of(token.actor), &token.name)
+                .await
+                .map_err(failed_to(STORE))?;
             this.signal_change();
             Ok(())
         };
@@ -74,6 +87,15 @@ impl Access {
         let sql = AssertSqlSafe(format!("SELECT {COLUMNS} FROM tokens ORDER BY id"));
         let found = sqlx::query(sql).fetch_all(&self.db.engine.pool).await.map_err(failed_to(action))?;
         found.iter().map(token).collect::<Result<_, _>>().map_err(failed_to(action))
+    }
+
+    /// Finds a token by its id.
+    pub async fn token(&self, id: TokenId) -> Result<Option<TokenRecord>, StoreError> {
+        let action = "load the token";
+        let sql = AssertSqlSafe(format!("SELECT {COLUMNS} FROM tokens WHERE id = $1"));
+        let query = sqlx::query(sql).bind(id.to_string());
+        let found = query.fetch_optional(&self.db.engine.pool).await.map_err(failed_to(action))?;
+        found.as_ref().map(token).transpose().map_err(failed_to(action))
     }
 
     /// Replaces the value of a token.
@@ -103,7 +125,8 @@ impl Access {
                 let query = sqlx::query(AssertSqlSafe(sql)).bind(&id).bind(&id);
                 query.execute(&mut *change.tx).await.map_err(failed_to(action))?;
             }
-            let _lock = change.commit(&ChangeSet::tokens(), &id).await.map_err(failed_to(action))?;
+            let changed = ChangeSet::access_of(owner(&mut change.tx, &id).await.map_err(failed_to(action))?);
+            let _lock = change.commit(&changed, &id).await.map_err(failed_to(action))?;
             this.signal_change();
             Ok(())
         };
@@ -124,6 +147,48 @@ impl Access {
                 .map_err(failed_to(action))?;
             if done.rows_affected() == 0 {
                 return Err(StoreError::not_found("token", id));
+            }
+            let id = id.to_string();
+            let changed = ChangeSet::access_of(owner(&mut change.tx, &id).await.map_err(failed_to(action))?);
+            let _lock = change.commit(&changed, &id).await.map_err(failed_to(action))?;
+            this.signal_change();
+            Ok(())
+        };
+        self.db.complete(work).await
+    }
+
+    /// Gives a token without an owner, and those that come from it, to somebody.
+    pub async fn set_token_owner(
+        &self,
+        id: TokenId,
+        owner: ActorId,
+        owned: OwnedByToken,
+    ) -> Result<(), StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let action = "change the owner of the token";
+            let mut change = this.db.begin_shared().await.map_err(failed_to(action))?;
+            let sql = format!(
+                "{FAMILY} UPDATE tokens SET actor_id = $2 WHERE id IN (SELECT id FROM family) AND actor_id IS NULL"
+            );
+            let query = sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).bind(owner.to_string());
+            if query.execute(&mut *change.tx).await.map_err(failed_to(action))?.rows_affected() == 0 {
+                return Err(StoreError::Conflict("the token has an owner, or was revoked".into()));
+            }
+            let columns = [
+                ("chats", "owner"),
+                ("runs", "principal"),
+                ("approvals", "principal"),
+                ("approval_grants", "principal"),
+            ];
+            for (table, column) in columns.into_iter().filter(|_| owned == OwnedByToken::MovesToOwner) {
+                let sql = format!(
+                    "UPDATE {table} SET {column} = $1 WHERE {column} = $2 \
+                     AND tenant = (SELECT tenant FROM tokens WHERE id = $3)"
+                );
+                let query = sqlx::query(AssertSqlSafe(sql)).bind(owner_key(owner).to_string());
+                let query = query.bind(id.to_string()).bind(id.to_string());
+                query.execute(&mut *change.tx).await.map_err(failed_to(action))?;
             }
             let _lock =
                 change.commit(&ChangeSet::tokens(), &id.to_string()).await.map_err(failed_to(action))?;
@@ -160,6 +225,7 @@ impl Access {
         let work = async move {
             let action = "delete the token";
             let mut change = this.db.begin_shared().await.map_err(failed_to(action))?;
+            let owner = owner(&mut change.tx, &id.to_string()).await.map_err(failed_to(action))?;
             let of_family = "SELECT hash FROM tokens WHERE id IN (SELECT id FROM family)";
             for table in ["sessions", "login_links"] {
                 let sql =
@@ -179,8 +245,8 @@ impl Access {
             if done.rows_affected() == 0 {
                 return Err(StoreError::not_found("token", id));
             }
-            let _lock =
-                change.commit(&ChangeSet::tokens(), &id.to_string()).await.map_err(failed_to(action))?;
+            let changed = ChangeSet::access_of(owner);
+            let _lock = change.commit(&changed, &id.to_string()).await.map_err(failed_to(action))?;
             this.signal_change();
             Ok(())
         };
@@ -199,6 +265,13 @@ impl Access {
     pub(crate) fn signal_change(&self) {
         self.signal.send();
     }
+}
+
+/// Returns to whom a token belongs. Those that come from it belong to the same owner.
+async fn owner(tx: &mut Transaction<'static, Any>, id: &str) -> Result<Option<ActorId>, sqlx::Error> {
+    let query = sqlx::query("SELECT actor_id FROM tokens WHERE id = $1").bind(id);
+    let found = query.fetch_optional(&mut **tx).await?;
+    found.map_or(Ok(None), |row| rows::optional_parse_column(&row, "actor_id"))
 }
 
 /// Inserts the row of a token.
@@ -265,13 +338,13 @@ pub(super) async fn is_valid(
     Ok(query.fetch_optional(&mut **tx).await?.is_some())
 }
 
-fn rate_text(rate: Option<CallRate>) -> Option<String> {
+pub(super) fn rate_text(rate: Option<CallRate>) -> Option<String> {
     rate.map(|rate| {
         serde_json::json!({"calls": rate.calls, "per": duration::format(rate.period)}).to_string()
     })
 }
 
-fn rate_limit(row: &AnyRow) -> Result<Option<CallRate>, sqlx::Error> {
+pub(super) fn rate_limit(row: &AnyRow) -> Result<Option<CallRate>, sqlx::Error> {
     if row.try_get::<Option<&str>, _>("rate_limit")?.is_none() {
         return Ok(None);
     }
@@ -280,7 +353,7 @@ fn rate_limit(row: &AnyRow) -> Result<Option<CallRate>, sqlx::Error> {
     Ok(Some(CallRate { calls: limit.calls, period }))
 }
 
-fn token(row: &AnyRow) -> Result<TokenRecord, sqlx::Error> {
+pub(super) fn token(row: &AnyRow) -> Result<TokenRecord, sqlx::Error> {
     let role: &str = row.try_get("role")?;
     let tools = match row.try_get::<Option<&str>, _>("tools")? {
         Some(_) => rows::json_column::<AllowList>(row, "tools")?,

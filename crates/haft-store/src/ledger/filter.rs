@@ -27,7 +27,6 @@ impl Filter {
         let conditions = [
             ("tool_id = ", query.tool_id.map(|id| id.to_string())),
             ("caller = ", query.caller.clone()),
-            ("principal = ", query.principal.as_deref().map(str::to_owned)),
             ("surface = ", query.surface.clone()),
             ("parent_id = ", query.parent_id.map(|id| id.to_string())),
             ("error_code = ", query.error_code.map(|code| code.as_str().to_owned())),

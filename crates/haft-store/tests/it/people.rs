@@ -2,14 +2,18 @@
 
 use haft_core::Clock as _;
 use haft_core::actor::{
-    ActorKind, ActorRecord, ActorStatus, GroupRecord, Membership, Provisioned, Rights, login_key,
+    ActorKind, ActorRecord, ActorStatus, GroupRecord, LOCAL_OWNER, Membership, Provisioned, Rights, login_key,
 };
 use haft_core::catalog::StoreError;
 use haft_core::id::{ActorId, GroupId, TokenId};
+use haft_core::limit::CallRate;
 use haft_core::name::TenantId;
 use haft_core::principal::AllowList;
 use haft_core::token::{Role, TokenRecord};
-use haft_store::{ActorChange, FoundMember, GroupChange, HandedOver, MemberKey, MembersChange, NewChat};
+use haft_store::{
+    AccessChanges, ActorChange, GroupChange, HandedOver, MemberKey, MemberRecords, MembersChange, NewChat,
+    OwnedByToken,
+};
 
 use crate::harness::{Harness, call_id, on_both};
 use crate::logins::{link, session};
@@ -23,6 +27,9 @@ on_both![
     a_deleted_tenant_leaves_no_member,
     provisioned_members_are_looked_up_and_suspended,
     members_of_groups_are_added_and_removed,
+    a_node_learns_whose_access_changed,
+    a_token_gets_an_owner_with_what_it_owns,
+    the_local_owner_is_added_once,
 ];
 
 pub(crate) fn person(harness: &Harness, name: &str) -> ActorRecord {
@@ -47,6 +54,7 @@ fn rights(role: Role, tools: &[&str]) -> Rights {
 
 pub(crate) fn membership(actor: ActorId, tenant: &TenantId) -> Membership {
     Membership {
+        rate_limit: None,
         actor,
         tenant: tenant.clone(),
         rights: rights(Role::Caller, &["web:*"]),
@@ -198,6 +206,89 @@ async fn what_a_person_owns_is_handed_over(harness: Harness) {
     harness.store.close().await;
 }
 
+fn own_token(harness: &Harness, name: &str) -> TokenRecord {
+    let hash = haft_core::hash::of_bytes(name.as_bytes());
+    let id = TokenId(call_id(&harness.clock).0);
+    TokenRecord { id, hash, expires_at: None, ..token_of(&TenantId::default_tenant()) }
+}
+
+async fn a_node_learns_whose_access_changed(harness: Harness) {
+    let access = harness.store.access();
+    let tenant = TenantId::default_tenant();
+    let (mut known, changes) = access.changes_since(None).await.unwrap();
+    assert_eq!(changes, AccessChanges::Everything);
+    let [ann, bob] = [insert(&harness, "ann").await, insert(&harness, "bob").await];
+    let mut next = async || {
+        let (reached, changes) = access.changes_since(Some(known)).await.unwrap();
+        known = reached;
+        changes
+    };
+    let of = |ids: &[ActorId]| AccessChanges::Actors(ids.iter().copied().collect());
+    assert_eq!(next().await, of(&[ann.id, bob.id]));
+    assert_eq!(next().await, of(&[]));
+    access.insert_session(session(&harness, "hers", &login_key(ann.id, &tenant))).await.unwrap();
+    assert_eq!(next().await, of(&[ann.id]));
+    let token = TokenRecord { actor: Some(bob.id), ..own_token(&harness, "t") };
+    access.insert_token(&token).await.unwrap();
+    access.delete_token(token.id).await.unwrap();
+    access.delete_session(session(&harness, "hers", "").hash).await.unwrap();
+    assert_eq!(next().await, of(&[ann.id, bob.id]));
+    access.insert_group(group(&harness, "finance", vec![ann.id])).await.unwrap();
+    assert_eq!(next().await, AccessChanges::Everything);
+    access.delete_membership(bob.id, tenant).await.unwrap();
+    assert_eq!(next().await, of(&[bob.id]));
+    // Of a database that was replaced by an older one.
+    assert_eq!(access.changes_since(Some(known + 1)).await.unwrap().1, AccessChanges::Everything);
+    harness.store.close().await;
+}
+
+async fn a_token_gets_an_owner_with_what_it_owns(harness: Harness) {
+    let access = harness.store.access();
+    let [ann, bob] = [insert(&harness, "ann").await, insert(&harness, "bob").await];
+    for (name, owned, expected) in
+        [("moves", OwnedByToken::MovesToOwner, true), ("stays", OwnedByToken::Stays, false)]
+    {
+        let token = own_token(&harness, name);
+        let child = TokenRecord { parent: Some(token.id), ..own_token(&harness, &format!("{name} child")) };
+        access.insert_token(&token).await.unwrap();
+        access.insert_token(&child).await.unwrap();
+        let (owner, owner_name) = (token.id.to_string(), name.to_owned());
+        let new = NewChat { title: "Mine".to_owned(), owner, owner_name, agent: None };
+        let chat = harness.store.chats().create(&token.tenant, new).await.unwrap();
+        access.set_token_owner(token.id, ann.id, owned).await.unwrap();
+        for id in [token.id, child.id] {
+            assert_eq!(access.token(id).await.unwrap().unwrap().actor, Some(ann.id));
+        }
+        let chat = harness.store.chats().get(&token.tenant, chat.id).await.unwrap().unwrap();
+        assert_eq!(chat.owner == ann.id.to_string(), expected, "{name}");
+        let again = access.set_token_owner(token.id, bob.id, owned).await;
+        assert!(matches!(again, Err(StoreError::Conflict(_))), "{again:?}");
+    }
+    harness.store.close().await;
+}
+
+async fn the_local_owner_is_added_once(harness: Harness) {
+    let access = harness.store.access();
+    for name in ["local", "Ada"] {
+        access.ensure_local_owner().await.unwrap();
+        let found = access.actors_by_id([LOCAL_OWNER]).await.unwrap();
+        assert_eq!((found[0].name.as_str(), found[0].status), (name, ActorStatus::Active));
+        let change = ActorChange {
+            name: Some("Ada".to_owned()),
+            rate_limit: Some((
+                TenantId::default_tenant(),
+                Some(CallRate { calls: 3, period: std::time::Duration::from_mins(1) }),
+            )),
+            ..ActorChange::default()
+        };
+        access.update_actor(LOCAL_OWNER, change).await.unwrap();
+    }
+    let memberships = access.memberships().await.unwrap();
+    assert_eq!(memberships.len(), 1);
+    assert!(memberships[0].rights.platform && memberships[0].rate_limit.is_some_and(|rate| rate.calls == 3));
+    harness.store.close().await;
+}
+
 async fn a_deleted_tenant_leaves_no_member(harness: Harness) {
     let access = harness.store.access();
     let acme = TenantId::new("acme").unwrap();
@@ -239,26 +330,34 @@ async fn provisioned_members_are_looked_up_and_suspended(harness: Harness) {
     access.insert_session(session(&harness, "of another", "other"), None).await.unwrap();
     access.update_actor(ann.id, change).await.unwrap();
     assert_eq!(access.sessions().await.unwrap().len(), 1);
-    let find = async |key: MemberKey<'_>| access.find_member(&tenant, key).await.unwrap();
-    let found = find(MemberKey::UserName("ANN@corp.example")).await.unwrap();
-    let FoundMember { actor, memberships, assigned, groups } = found.clone();
-    assert!(assigned.is_empty());
-    assert_eq!(actor.id, ann.id);
+    let find = async |key: MemberKey<'_>| access.member_id(&tenant, key).await.unwrap();
+    let MemberRecords { actors, memberships, assigned, groups, tokens } =
+        access.member_records(&[ann.id]).await.unwrap();
+    assert!(assigned.is_empty() && tokens.is_empty());
+    assert_eq!(actors.iter().map(|actor| actor.id).collect::<Vec<_>>(), [ann.id]);
     assert_eq!(
         (memberships[0].is_suspended, memberships[0].provisioned.clone()),
         (true, Some(provisioned.clone()))
     );
     assert_eq!(groups, [GroupRecord { members: vec![ann.id], ..group }]);
-    assert_eq!(find(MemberKey::ExternalId("E1")).await, Some(found.clone()));
-    assert_eq!(find(MemberKey::Id(ann.id)).await, Some(found));
+    for key in [
+        MemberKey::UserName("ANN@corp.example"),
+        MemberKey::ExternalId("E1"),
+        MemberKey::Id(ann.id),
+        MemberKey::Email("ANN@example.com"),
+    ] {
+        assert_eq!(find(key).await, Some(ann.id));
+    }
+    assert_eq!(access.members_named(&tenant, ann.kind, &ann.name).await.unwrap(), [ann.id]);
+    assert_eq!(access.member_count(&tenant).await.unwrap(), 2);
     // By the e-mail address only if there is no user name.
-    assert_eq!(find(MemberKey::UserName("BOB@example.com")).await.map(|found| found.actor.id), Some(bob.id));
+    assert_eq!(find(MemberKey::UserName("BOB@example.com")).await, Some(bob.id));
     for key in [MemberKey::UserName("ann@example.com"), MemberKey::ExternalId("e1"), MemberKey::UserName("")]
     {
         assert_eq!(find(key).await, None);
     }
     let acme = TenantId::new("acme").unwrap();
-    assert_eq!(access.find_member(&acme, MemberKey::Id(ann.id)).await.unwrap(), None);
+    assert_eq!(access.member_id(&acme, MemberKey::Id(ann.id)).await.unwrap(), None);
     for (user_name, external_id, expected) in [
         ("ANN@corp.example", None, "another member has this user name"),
         ("bob", Some("E1".to_owned()), "another member has this external id"),

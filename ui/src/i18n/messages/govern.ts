@@ -140,6 +140,7 @@ export const govern = {
   'limit.tool.rate_limit': ['Rate limit', 'Ratenlimit'],
   'limit.tool.max_parallel': ['Parallel calls', 'Parallele Aufrufe'],
   'limit.token.rate_limit': ['Rate limit', 'Ratenlimit'],
+  'limit.member.rate_limit': ['Rate limit', 'Ratenlimit'],
   'limits.unlimited': ['unlimited', 'unbegrenzt'],
   'audit.kind': ['Kind', 'Art'],
   'audit.kind.changes': ['Changes', 'Änderungen'],
