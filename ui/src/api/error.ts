@@ -18,3 +18,10 @@ export class ApiError extends Error {
     this.body = body;
   }
 }
+
+/** The provider that an error names, if somebody has to connect an account there. */
+export function missingAccount(error: { code: string; details?: unknown }): string | undefined {
+  if (error.code !== 'credential_required') return undefined;
+  const provider = (error.details as { provider?: unknown } | null | undefined)?.provider;
+  return typeof provider === 'string' && provider !== '' ? provider : undefined;
+}

@@ -1,6 +1,6 @@
 /** Runs a tool through the queue and follows its events: the live tester and "run again". */
 import { data, client, raw } from './client';
-import { ApiError } from './error';
+import { ApiError, missingAccount } from './error';
 import type { Call, ErrorBody, Json, JsonObject } from './types';
 
 export interface OutputLine {
@@ -30,7 +30,7 @@ export interface RunRequest {
 /** What a run ended with: a recorded call, or a request that the server rejected. */
 export type RunResult =
   | { kind: 'call'; call: Call }
-  | { kind: 'waiting'; callId: string; approvalId: string; message: string }
+  | { kind: 'waiting'; callId: string; approvalId: string; message: string; provider: string | undefined }
   | { kind: 'rejected'; error: ApiError };
 
 const MAX_LINES = 20_000;
@@ -107,7 +107,7 @@ export async function runTool(request: RunRequest): Promise<RunResult> {
   });
   const body = answer.body as Partial<ErrorBody> & { call_id?: string };
   if (answer.status === 202 && body.approval_id !== undefined && body.call_id) {
-    return { kind: 'waiting', callId: body.call_id, approvalId: body.approval_id, message: body.error?.message ?? '' };
+    return { kind: 'waiting', callId: body.call_id, approvalId: body.approval_id, message: body.error?.message ?? '', provider: body.error && missingAccount(body.error) };
   }
   if (answer.status >= 400 || body.call_id === undefined || body.call_id === null) {
     return { kind: 'rejected', error: new ApiError(answer.status, body, `The server answered ${answer.status}.`) };

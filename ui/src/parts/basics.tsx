@@ -3,11 +3,11 @@ import { ActionIcon, Button, Group, Stack, Text, Tooltip } from '@mantine/core';
 import { useClipboard } from '@mantine/hooks';
 import { IconAlertCircle, IconCheck, IconCopy, IconLock, type Icon } from '@tabler/icons-react';
 import { Component, Fragment, type ReactNode } from 'react';
-import { ApiError } from '@/api/error';
+import { ApiError, missingAccount } from '@/api/error';
 import { hasRole, useSession } from '@/api/session';
 import type { Role } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
-import { ConnectAccount, missingAccount } from './connect-account';
+import { ConnectAccount } from './connect-account';
 import { visibleText } from './format';
 import classes from './parts.module.css';
 

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { connectPath, missingAccount } from './connect-account';
+import { missingAccount } from '@/api/error';
+import { connectPath } from './connect-account';
 
 it('leads to the page of accounts of this server', () => {
   expect(connectPath('mcp:mail')).toBe('/ui/accounts?connect=mcp%3Amail');

@@ -8,13 +8,6 @@ export function connectPath(provider: string): string {
   return `/ui/accounts?connect=${encodeURIComponent(provider)}`;
 }
 
-/** The provider that an error names, if somebody has to connect an account there. */
-export function missingAccount(error: { code: string; details?: unknown }): string | undefined {
-  if (error.code !== 'credential_required') return undefined;
-  const provider = (error.details as { provider?: unknown } | null | undefined)?.provider;
-  return typeof provider === 'string' && provider !== '' ? provider : undefined;
-}
-
 /** Opens it beside this page, which goes on by itself. */
 export function ConnectAccount({ provider }: { provider: string }) {
   const t = useT();

@@ -2,13 +2,14 @@
 import { Anchor, Badge, Group, Image, Stack, Table, Tabs, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Suspense, useMemo, useState, type ReactNode } from 'react';
+import { missingAccount } from '@/api/error';
 import type { OutputLine } from '@/api/invoke';
 import { resultDownload, resultQuery } from '@/api/rendering';
 import type { Call, StepTimes } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
 import { toLines } from './ansi';
 import { CodeBlock, Facts } from './basics';
-import { ConnectAccount, missingAccount } from './connect-account';
+import { ConnectAccount } from './connect-account';
 import { Waterfall } from './charts';
 import { bytes, visibleText } from './format';
 import { JsonView } from './json-view';

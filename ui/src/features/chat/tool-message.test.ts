@@ -21,7 +21,7 @@ it('a result cannot close its fence, and is shortened', () => {
 });
 
 it('says that it waits or failed; what was rejected is no message', () => {
-  expect(readContent(toolMessage({ name: 't' }, {}, { kind: 'waiting', callId: 'k', approvalId: 'p', message: '' }))[1]).toMatchObject({ status: 'awaiting_approval', approvalId: 'p' });
+  expect(readContent(toolMessage({ name: 't' }, {}, { kind: 'waiting', callId: 'k', approvalId: 'p', message: '', provider: undefined }))[1]).toMatchObject({ status: 'awaiting_approval', approvalId: 'p' });
   expect(JSON.stringify(toolMessage({ name: 't' }, {}, { kind: 'call', call: call({ error: { code: 'x', message: 'broken' } }) }))).toContain('It failed: broken');
   expect(toolMessage({ name: 't' }, {}, { kind: 'rejected', error: new ApiError(400, undefined, 'no') })).toBeUndefined();
 });

@@ -11,7 +11,9 @@ import { useMay, useSession } from '@/api/session';
 import type { Json, JsonObject, Tool } from '@/api/types';
 import { useT } from '@/i18n';
 import { CodeBlock, ErrorPanel } from '@/parts/basics';
+import { ConnectAccount } from '@/parts/connect-account';
 import { copyAs, COPY_FORMATS, COPY_LABELS, type CopyFormat } from '@/parts/copy-as';
+import { visibleText } from '@/parts/format';
 import { CallLink, PageLink } from '@/parts/links';
 import classes from '@/parts/parts.module.css';
 import { ResultView } from '@/parts/result-view';
@@ -89,8 +91,12 @@ function Outcome({ state }: { state: ReturnType<typeof useRun> }) {
       {Boolean(failure) && <ErrorPanel error={failure} />}
       {result?.kind === 'rejected' && <ErrorPanel error={result.error} />}
       {result?.kind === 'waiting' && (
-        <Alert color="yellow" variant="light" title={t('status.awaiting_approval')}>
-          <Text>{result.message}</Text><PageLink to="/approvals" search={{ open: result.approvalId }}>{t('try.openApproval')}</PageLink>
+        <Alert color="yellow" variant="light" title={t(result.provider ? 'accounts.waiting' : 'status.awaiting_approval')}>
+          {result.provider ? (
+            <Stack gap="sm" align="flex-start"><Text>{t('accounts.waitsHere', { provider: visibleText(result.provider) })}</Text><ConnectAccount provider={result.provider} /><CallLink id={result.callId}>{t('try.record')}</CallLink></Stack>
+          ) : (
+            <><Text>{result.message}</Text><PageLink to="/approvals" search={{ open: result.approvalId }}>{t('try.openApproval')}</PageLink></>
+          )}
         </Alert>
       )}
       {(call || isRunning) && <ResultView call={call} lines={progress?.lines ?? []} isRunning={isRunning} />}

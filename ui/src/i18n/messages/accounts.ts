@@ -23,6 +23,8 @@ export const accounts = {
   'accounts.lastUsed': ['Last used', 'Zuletzt genutzt'],
   'accounts.neverUsed': ['Not used yet', 'Noch nicht genutzt'],
   'accounts.unknown': ['There is nothing to connect with the name {name}.', 'Unter dem Namen {name} gibt es nichts zu verbinden.'],
+  'accounts.waiting': ['Waiting for your account', 'Wartet auf Ihr Konto'],
+  'accounts.waitsHere': ['The tool needs your account at {provider}. It runs when you have connected it.', 'Das Tool braucht Ihr Konto bei {provider}. Es läuft, sobald Sie es verbunden haben.'],
   'accounts.waitsForOther': ['It runs when {who} has connected an account at {provider}. Nobody approves it.', 'Es läuft, sobald {who} ein Konto bei {provider} verbunden hat. Niemand muss zustimmen.'],
   'accounts.waits': ['{tool} needs your account at {provider}. It runs when you have connected it.', '{tool} braucht Ihr Konto bei {provider}. Es läuft, sobald Sie es verbunden haben.'],
   'accounts.noneAdminHint': ['Define a provider below, or an MCP server with credentials of each person. Then people can connect their accounts here.', 'Legen Sie unten einen Anbieter an oder einen MCP-Server mit Zugangsdaten jeder Person. Dann können Personen hier ihre Konten verbinden.'],
