@@ -17,7 +17,7 @@ fn every_problem_is_named() {
         .problems();
     insta::assert_snapshot!(problems.join("\n"), @r"
     `implementation.url`: expected a URL that starts with `http://` or `https://` (invalid_url)
-    `implementation.method`: is not one of GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS (invalid_value)
+    `implementation.method`: is not one of GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS, QUERY (invalid_value)
     `implementation.headers.Bad Name`: invalid header name; use letters, digits and `-` (invalid_header)
     `implementation.headers.Host`: is set by the HTTP client; remove it (invalid_header)
     `implementation.headers.x-a`: duplicate header; names are case-insensitive (duplicate_name)
