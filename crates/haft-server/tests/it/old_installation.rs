@@ -93,11 +93,12 @@ fn move_postgres(database: &haft_testkit::postgres::TestDatabase) {
         .to_owned();
     for (index, name) in names.iter().enumerate() {
         sql += &std::fs::read_to_string(scripts().join(name)).unwrap();
-        sql += &format!("\nINSERT INTO haft_schema VALUES ({});\n", index + 1);
+        sql.extend([format!("\nINSERT INTO haft_schema VALUES ({});\n", index + 1)]);
     }
     sql += MOVE_POSTGRES;
     for table in ["calls", "approvals"] {
-        sql += &format!("UPDATE public.{table} SET record = REPLACE(record, '{}', '');\n", stored_actor());
+        let actor = stored_actor();
+        sql.extend([format!("UPDATE public.{table} SET record = REPLACE(record, '{actor}', '');\n")]);
     }
     database.execute(&sql).unwrap();
 }
