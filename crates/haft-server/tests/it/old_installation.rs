@@ -19,6 +19,7 @@ const MOVE_SQLITE: &str = r"
 import glob, os, sqlite3, sys
 path, scripts, last, actor = sys.argv[1:]
 new = sqlite3.connect(path + '.old')
+new.create_function('OCTET_LENGTH', 1, lambda text: None if text is None else len(text.encode()))
 for number, script in enumerate(sorted(name for name in os.listdir(scripts) if name <= last), 1):
     new.executescript(open(os.path.join(scripts, script)).read())
     new.execute('CREATE TABLE IF NOT EXISTS haft_schema (version BIGINT PRIMARY KEY)')
