@@ -19,6 +19,7 @@ const MOVE_SQLITE: &str = r"
 import glob, os, sqlite3, sys
 path, scripts, last, actor = sys.argv[1:]
 new = sqlite3.connect(path + '.old')
+new.create_function('OCTET_LENGTH', 1, lambda text: None if text is None else len(text.encode()))
 for number, script in enumerate(sorted(name for name in os.listdir(scripts) if name <= last), 1):
     new.executescript(open(os.path.join(scripts, script)).read())
     new.execute('CREATE TABLE IF NOT EXISTS haft_schema (version BIGINT PRIMARY KEY)')
@@ -93,11 +94,12 @@ fn move_postgres(database: &haft_testkit::postgres::TestDatabase) {
         .to_owned();
     for (index, name) in names.iter().enumerate() {
         sql += &std::fs::read_to_string(scripts().join(name)).unwrap();
-        sql += &format!("\nINSERT INTO haft_schema VALUES ({});\n", index + 1);
+        sql.extend([format!("\nINSERT INTO haft_schema VALUES ({});\n", index + 1)]);
     }
     sql += MOVE_POSTGRES;
     for table in ["calls", "approvals"] {
-        sql += &format!("UPDATE public.{table} SET record = REPLACE(record, '{}', '');\n", stored_actor());
+        let actor = stored_actor();
+        sql.extend([format!("UPDATE public.{table} SET record = REPLACE(record, '{actor}', '');\n")]);
     }
     database.execute(&sql).unwrap();
 }
