@@ -100,7 +100,7 @@ pub(super) fn opens_pages(capabilities: &ClientCapabilities) -> bool {
 /// Returns the wait for an account that a client answers a question about: it sends the same call again.
 pub(super) fn answered_wait(elicitation: &Elicitation<'_>) -> Option<ApprovalId> {
     let Elicitation::Result(Some(responses)) = elicitation else { return None };
-    responses.keys().find_map(|key| key.strip_prefix(ACCOUNT_KEY)?.parse().ok())
+    responses.keys().find_map(|key| key.strip_prefix(ACCOUNT_KEY)?.split_once('.')?.0.parse().ok())
 }
 
 impl McpServer {
@@ -267,7 +267,8 @@ impl ConnectPage {
     }
 
     fn key(&self) -> String {
-        format!("{ACCOUNT_KEY}{}", self.approval)
+        // A tool may need several accounts, one after the other.
+        format!("{ACCOUNT_KEY}{}.{}", self.approval, self.provider)
     }
 
     fn request(&self) -> Value {

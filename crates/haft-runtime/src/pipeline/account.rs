@@ -47,9 +47,10 @@ impl Pipeline {
     /// Returns what a call from the queue, which waited for an account, waits for next: another account, or an approval
     /// that is not remembered.
     pub(super) async fn next_wait(&self, checked: &CheckedCall) -> Result<Option<ApprovalCause>, CallError> {
-        let missing = match checked.plan.needs_account {
-            true => checked.plan.prepared.missing_account(&checked.draft.context).await,
-            false => None,
+        let missing = if checked.plan.needs_account {
+            checked.plan.prepared.missing_account(&checked.draft.context).await
+        } else {
+            None
         };
         if let Some(error) = missing {
             return provider(&error).map(|provider| Some(ApprovalCause::Account(provider))).ok_or(error);
@@ -160,9 +161,10 @@ impl Pipeline {
             return Err(error);
         }
         let deadline = checked.draft.context.deadline;
-        let ended = match record.status.is_final() {
-            true => Some(Arc::new(record)),
-            false => self.wait_until(&earlier.requested_by.tenant, earlier.call_id, deadline, pauses).await?,
+        let ended = if record.status.is_final() {
+            Some(Arc::new(record))
+        } else {
+            self.wait_until(&earlier.requested_by.tenant, earlier.call_id, deadline, pauses).await?
         };
         let ended = ended.ok_or_else(|| {
             CallError::new(ErrorCode::Timeout, "the call is still running; ask again later")
