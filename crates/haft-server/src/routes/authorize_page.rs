@@ -162,7 +162,7 @@ async fn allow(
     };
     match applications::allow(app, identity, request, choice).await {
         Ok(code) => {
-            let text = fill(texts.allowed, &[("name", &request.client.name)]);
+            let text = fill(texts.allowed, &[("name", request.client.name.as_str())]);
             let address = request.answer(&[("code", code.expose())]);
             lead(texts, &text, &address, &consent_form::destination(texts, &request.redirect_uri))
         }
@@ -218,7 +218,7 @@ fn rules(texts: &Texts, form: &[u8]) -> Result<Vec<String>, String> {
         return Err(texts.choose_some_tools.to_owned());
     }
     if rules.len() > MAX_RULES {
-        return Err(fill(texts.too_many_rules, &[("max", &MAX_RULES.to_string())]));
+        return Err(fill(texts.too_many_rules, &[("max", MAX_RULES.to_string().as_str())]));
     }
     Ok(rules)
 }
@@ -269,7 +269,7 @@ fn lead(texts: &'static Texts, text: &str, address: &str, destination: &str) -> 
     let content = format!(
         "<p>{}</p>\n      <p>{}</p>\n      <p><a class=\"button\" href=\"{}\">{}</a></p>\n      <p class=\"hint\">{}</p>",
         escape(text),
-        fill(texts.sent_back, &[("destination", &escape(destination))]),
+        fill(texts.sent_back, &[("destination", escape(destination).as_str())]),
         escape(address),
         texts.go_on,
         texts.if_nothing_happens

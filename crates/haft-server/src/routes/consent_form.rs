@@ -62,7 +62,7 @@ pub(super) fn render(
           <button type="submit" name="decision" value="deny" class="secondary">{deny}</button>
         </div>
       </form>"#,
-        fill(texts.consent_lead, &[("name", &name)]),
+        fill(texts.consent_lead, &[("name", name.as_str())]),
         escape(query),
         escape(token),
         roles(texts, identity, request),
@@ -143,10 +143,13 @@ fn tools(texts: &Texts, bundles: &BTreeMap<String, Vec<String>>, earlier: Option
     let patterns: Vec<String> = rules.into_iter().filter(|rule| !is_bundle(rule)).collect();
     let count = bundles.values().map(Vec::len).sum::<usize>().to_string();
     let choose = match bundles.len() {
-        1 => fill(texts.choose_from_one_bundle, &[("count", &count)]),
-        bundles => fill(texts.choose_from_bundles, &[("count", &count), ("bundles", &bundles.to_string())]),
+        1 => fill(texts.choose_from_one_bundle, &[("count", count.as_str())]),
+        bundles => fill(
+            texts.choose_from_bundles,
+            &[("count", count.as_str()), ("bundles", bundles.to_string().as_str())],
+        ),
     };
-    let all_tools = fill(texts.all_tools, &[("count", &count)]);
+    let all_tools = fill(texts.all_tools, &[("count", count.as_str())]);
     let Texts { tools, only_these, patterns: patterns_label, .. } = texts;
     format!(
         r#"<fieldset><legend>{tools}</legend>
@@ -167,7 +170,7 @@ fn bundle_box(texts: &Texts, (bundle, names): (&str, &[String]), is_chosen: bool
     let more = names.len().saturating_sub(MAX_NAMES);
     let more = match more {
         0 => String::new(),
-        more => format!(" {}", fill(texts.and_more, &[("count", &more.to_string())])),
+        more => format!(" {}", fill(texts.and_more, &[("count", more.to_string().as_str())])),
     };
     format!(
         "<div class=\"bundle\"><label class=\"choice\"><input type=\"checkbox\" name=\"bundle\" value=\"{slug}\"{checked}> \

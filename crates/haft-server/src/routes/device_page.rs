@@ -140,8 +140,10 @@ fn question(
     };
     // Nobody has checked the name.
     let computer = match shown_address(app, login) {
-        None => fill(texts.says_it_is, &[("device", &login.device)]),
-        Some(address) => fill(texts.says_it_is_at, &[("device", &login.device), ("address", address)]),
+        None => fill(texts.says_it_is, &[("device", login.device.as_str())]),
+        Some(address) => {
+            fill(texts.says_it_is_at, &[("device", login.device.as_str()), ("address", address)])
+        }
     };
     let days = (device_logins::TOKEN_LIFETIME.as_secs() / 86_400).to_string();
     let rows = [
@@ -150,7 +152,7 @@ fn question(
         (texts.you, identity.name.to_string()),
         (texts.role, (texts.of_role)(identity.role).to_owned()),
         (texts.tools, tools),
-        (texts.expires, fill(texts.expires_after, &[("days", &days)])),
+        (texts.expires, fill(texts.expires_after, &[("days", days.as_str())])),
     ];
     let rows: Vec<String> =
         rows.iter().map(|(name, text)| format!("<dt>{name}</dt><dd>{}</dd>", escape(text))).collect();
@@ -196,7 +198,7 @@ fn decided(texts: &'static Texts, login: &DeviceLoginRecord, decision: Decision)
         Decision::Approve => texts.device_approved,
         Decision::Deny => texts.device_denied,
     };
-    let device = fill(texts.device_says, &[("device", &escape(&login.device))]);
+    let device = fill(texts.device_says, &[("device", escape(&login.device).as_str())]);
     let content = format!("<p>{text}</p>\n      <p class=\"hint\">{device} {}</p>", texts.close_page);
     render(texts, StatusCode::OK, &content)
 }

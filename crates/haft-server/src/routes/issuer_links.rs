@@ -25,7 +25,7 @@ pub(super) fn buttons(app: &Installation, texts: &Texts, next: Option<&str>) -> 
         );
     }
     let links = app.issuers().all().iter().map(|issuer| {
-        let label = fill(texts.log_in_with, &[("name", &escape(&issuer.settings.name))]);
+        let label = fill(texts.log_in_with, &[("name", escape(&issuer.settings.name).as_str())]);
         let id = &issuer.settings.id;
         format!("<a class=\"button\" href=\"/login/oidc/{id}{}\">{label}</a>", escape(&query))
     });
