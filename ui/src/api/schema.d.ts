@@ -1242,6 +1242,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/import/api": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a tool for each operation of an API description, or update the tools of an earlier import. A description is an
+         *     OpenAPI 3 or Swagger 2.0 document, a Postman or Bruno collection, or a GraphQL schema or endpoint.
+         */
+        post: operations["post_import_api"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/import/curl": {
         parameters: {
             query?: never;
@@ -1291,7 +1311,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Create a tool for each operation of an OpenAPI document, or update the tools of an earlier import. */
+        /**
+         * Create a tool for each operation of an OpenAPI document, or update the tools of an earlier import; as `/import/api` with
+         *     `kind: openapi`.
+         */
         post: operations["post_import_openapi"];
         delete?: never;
         options?: never;
@@ -6031,6 +6054,12 @@ export interface components {
             body?: unknown;
             /** @description The part of the response to return: a `JSONPath` (starts with `$`) or a regular expression. */
             extract?: string | null;
+            /**
+             * @description The fields of the body whose values are files: a text, or an object with `text`, `base64`, or `path` of a file in
+             *     the workspace, and optionally `name` and `media_type`. In `multipart/form-data` each is a part of its own; with
+             *     another content type, the only field of the body is the file that is sent.
+             */
+            files?: string[];
             /** @description Header templates. */
             headers?: {
                 [key: string]: string;
@@ -6135,6 +6164,11 @@ export interface components {
             exclude?: string[];
             /** @description Import operations whose id or `METHOD /path` matches one of these patterns. */
             include?: string[];
+            /**
+             * @description The kind of the document: `openapi` (also Swagger 2.0), `postman`, `bruno` or `graphql`; default: detected. A URL of
+             *     the kind `graphql` is the endpoint, which is asked for its schema.
+             */
+            kind?: string | null;
             /** @description Import operations whose path starts with one of these. */
             paths?: string[];
             /** @description Import operations with one of these tags. */
@@ -8062,7 +8096,7 @@ export interface components {
          * @description How a response is read.
          * @enum {string}
          */
-        ResponseEncoding: "json" | "text";
+        ResponseEncoding: "json" | "text" | "graphql";
         /** @description The state to restore. */
         RestoreBody: {
             /**
@@ -18235,6 +18269,96 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+        };
+    };
+    post_import_api: {
+        parameters: {
+            query?: {
+                /** @description If the body is the document, as the following parameters: `openapi`, `postman`, `bruno` or `graphql`; default: detected */
+                kind?: string;
+                /** @description The bundle for the tools */
+                bundle?: string;
+                /** @description The base URL of the operations, or the GraphQL endpoint */
+                base_url?: string;
+                /** @description Comma-separated, like `paths`, `include` and `exclude` */
+                tags?: string;
+                paths?: string;
+                include?: string;
+                exclude?: string;
+                dry_run?: boolean;
+                delete_missing?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description An object with `url` or `document`; or the document itself, or a ZIP archive of a Bruno collection, with options in the query */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "url": "https://api.example.com/openapi.json"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ImportBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "bundle": "pets",
+                     *         "created": 1,
+                     *         "deleted": 1,
+                     *         "dry_run": true,
+                     *         "missing": 1,
+                     *         "operations": 1,
+                     *         "secrets": [
+                     *           "text"
+                     *         ],
+                     *         "servers": [
+                     *           "text"
+                     *         ],
+                     *         "skipped": 1,
+                     *         "title": "Pets",
+                     *         "tools": [
+                     *           {
+                     *             "action": "created",
+                     *             "operation": "GET /pets"
+                     *           }
+                     *         ],
+                     *         "unchanged": 1,
+                     *         "updated": 1,
+                     *         "version": "text",
+                     *         "warnings": [
+                     *           {
+                     *             "code": "missing_field",
+                     *             "field": "implementation.url",
+                     *             "message": "missing `url`"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ImportReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
         };
     };
     post_import_curl: {

@@ -19,7 +19,10 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    api: Option<Api>,
+    options: Option<Options>,
+    /// Kind of the description [default: detected]
+    #[arg(long, value_enum, value_name = "KIND")]
+    kind: Option<Kind>,
 }
 
 /// Create tools from descriptions of one kind
@@ -37,16 +40,6 @@ enum Command {
         "haft import registry tools.jsonl --tenant-id 7 --bundle legacy"
     ))]
     Registry(import_registry::Arguments),
-}
-
-/// Create or update a tool for each operation of an API description
-#[derive(Debug, Args)]
-struct Api {
-    #[command(flatten)]
-    options: Options,
-    /// Kind of the description [default: detected]
-    #[arg(long, value_enum, value_name = "KIND")]
-    kind: Option<Kind>,
 }
 
 /// Create or update a tool for each operation of an OpenAPI document
@@ -117,12 +110,12 @@ struct Options {
 
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
-    match (arguments.command, arguments.api) {
+    match (arguments.command, arguments.options) {
         (Some(Command::Registry(arguments)), _) => import_registry::run(arguments, context).await,
         (Some(Command::Openapi(arguments)), _) => {
             import(&arguments.options, Some(Kind::Openapi), context).await
         }
-        (None, Some(arguments)) => import(&arguments.options, arguments.kind, context).await,
+        (None, Some(options)) => import(&options, arguments.kind, context).await,
         (None, None) => Err(CliError::Usage {
             message: "missing what to import".to_owned(),
             hint: Some("pass a file or URL: `haft import FILE|URL`".to_owned()),

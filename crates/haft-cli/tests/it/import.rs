@@ -94,12 +94,12 @@ fn an_openapi_document_becomes_callable_tools() {
 #[test]
 fn an_invalid_document_is_reported() {
     let haft = Haft::new();
-    let file = haft.write("old.yaml", "swagger: '2.0'\npaths: {}\n");
+    let file = haft.write("old.yaml", "swagger: '1.2'\npaths: {}\n");
     insta::assert_snapshot!(haft.run(&["import", "openapi", &file]).shown(), @"
     exit code: 8
     ----- stdout
     ----- stderr
-    error: `swagger`: Swagger 2.0 is not supported, only OpenAPI 3.0 and 3.1; convert the document first, for example with `npx swagger2openapi`
+    error: `swagger`: Swagger 1.2 is not supported; supported are Swagger 2.0 and OpenAPI 3
     ");
     insta::assert_snapshot!(haft.run(&["import", "openapi", "gone.yaml"]).shown(), @"
     exit code: 1

@@ -85,7 +85,7 @@ pub fn detect(text: &str) -> ApiKind {
 /// Returns whether a file belongs to a collection that is a folder.
 pub fn is_collection_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    name == "bruno.json" || name.ends_with(".bru")
+    name == "bruno.json" || name.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("bru"))
 }
 
 /// Returns the document of a folder: the paths and texts of the files of its collection.

@@ -60,7 +60,8 @@ impl Block<'_> {
                         }
                     }
                 }
-                value = parts.join("\n").trim_end_matches("'''").trim().to_owned();
+                let joined = parts.join("\n");
+                joined.trim_end_matches("'''").trim().clone_into(&mut value);
             }
             entries.push(Entry { name: name.trim().to_owned(), value, is_disabled });
         }

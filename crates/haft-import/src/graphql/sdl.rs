@@ -52,7 +52,7 @@ struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    fn error(&self, message: String) -> Problem {
+    fn error(&self, message: &str) -> Problem {
         let before = self.text.get(..self.at).unwrap_or_default();
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
         Problem::new("", "syntax", format!("not a valid GraphQL schema: {message} at line {line}"))
@@ -65,7 +65,7 @@ impl<'t> Parser<'t> {
             Token::Text(_) => "a string".to_owned(),
             Token::End => "the end".to_owned(),
         };
-        self.error(format!("expected {expected}, found {shown}"))
+        self.error(&format!("expected {expected}, found {shown}"))
     }
 
     /// Returns the next token; `None` at the end.
@@ -86,7 +86,7 @@ impl<'t> Parser<'t> {
         }
         let rest = self.text.get(self.at..).unwrap_or_default();
         if let Some(inner) = rest.strip_prefix("\"\"\"") {
-            let end = inner.find("\"\"\"").ok_or_else(|| self.error("an unclosed string".to_owned()))?;
+            let end = inner.find("\"\"\"").ok_or_else(|| self.error("an unclosed string"))?;
             self.at += end + 6;
             return Ok(Some(Token::Text(inner.get(..end).unwrap_or_default().trim().to_owned())));
         }
@@ -104,7 +104,7 @@ impl<'t> Parser<'t> {
                     _ => {}
                 }
             }
-            return Err(self.error("an unclosed string".to_owned()));
+            return Err(self.error("an unclosed string"));
         }
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+');
         let length = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
@@ -264,7 +264,7 @@ impl<'t> Parser<'t> {
 
     fn type_ref(&mut self, depth: usize) -> Result<TypeRef, Problem> {
         if depth > MAX_DEPTH {
-            return Err(self.error(format!("types are nested deeper than {MAX_DEPTH}")));
+            return Err(self.error(&format!("types are nested deeper than {MAX_DEPTH}")));
         }
         let inner = if self.accept('[')? {
             let item = self.type_ref(depth + 1)?;
@@ -279,7 +279,7 @@ impl<'t> Parser<'t> {
     /// Reads a value; returns its text, to show it.
     fn value(&mut self, depth: usize) -> Result<String, Problem> {
         if depth > MAX_DEPTH {
-            return Err(self.error(format!("values are nested deeper than {MAX_DEPTH}")));
+            return Err(self.error(&format!("values are nested deeper than {MAX_DEPTH}")));
         }
         match self.next()?.unwrap_or(Token::End) {
             Token::Word(word) => Ok(word.to_owned()),

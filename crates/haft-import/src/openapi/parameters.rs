@@ -181,11 +181,10 @@ fn collect<'d>(
         let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default();
         let location = match text("in") {
             "path" => ParamLocation::Path,
-            "query" => ParamLocation::Query,
+            // `querystring` is a map that is the whole query.
+            "query" | "querystring" => ParamLocation::Query,
             "header" => ParamLocation::Header,
             "cookie" => ParamLocation::Cookie,
-            // A map that is the whole query.
-            "querystring" => ParamLocation::Query,
             // The request body has them.
             "body" | "formData" if document.origin == Origin::Swagger => continue,
             other => {

@@ -257,15 +257,15 @@ fn whole(body: &BodyParameter<'_>, consumes: &[String]) -> Value {
         if consumes.is_empty() { vec![JSON] } else { consumes.iter().map(String::as_str).collect() };
     let content: Map<String, Value> =
         media.into_iter().map(|media| (media.to_owned(), value.clone())).collect();
-    let mut out = json!({"content": content});
+    let mut out = Map::from_iter([("content".to_owned(), Value::Object(content))]);
     if body.is_required() {
-        out["required"] = json!(true);
+        out.insert("required".to_owned(), json!(true));
     }
     let description = clean(body.text("description"), MAX_DESCRIPTION);
     if !description.is_empty() {
-        out["description"] = json!(description);
+        out.insert("description".to_owned(), json!(description));
     }
-    out
+    Value::Object(out)
 }
 
 fn form(fields: &[BodyParameter<'_>], consumes: &[String]) -> Value {
@@ -288,11 +288,12 @@ fn form(fields: &[BodyParameter<'_>], consumes: &[String]) -> Value {
     }
     let is_required = !required.is_empty();
     let schema = json!({"type": "object", "properties": properties, "required": required});
-    let mut out = json!({"content": {media: {"schema": schema, "encoding": encoding}}});
+    let content = json!({media: {"schema": schema, "encoding": encoding}});
+    let mut out = Map::from_iter([("content".to_owned(), content)]);
     if is_required {
-        out["required"] = json!(true);
+        out.insert("required".to_owned(), json!(true));
     }
-    out
+    Value::Object(out)
 }
 
 /// Returns the servers: each supported scheme with the host and the base path; `https` first.

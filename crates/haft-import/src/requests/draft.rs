@@ -153,12 +153,11 @@ impl<'c> Draft<'c> {
                 variable.and_then(|variable| variable.value.as_deref()).filter(|value| !value.is_empty());
             let value = value.map(|value| self.expand(value)).filter(|value| !has_variable(value));
             let shown = name.trim_start_matches('$');
-            match value {
-                Some(value) => self.saved_argument(shown, &json!(value), ""),
-                None => {
-                    let description = format!("The variable `{}`", excerpt(name, MAX_NAME));
-                    self.argument(shown, json!({"description": description}), true)
-                }
+            if let Some(value) = value {
+                self.saved_argument(shown, &json!(value), "")
+            } else {
+                let description = format!("The variable `{}`", excerpt(name, MAX_NAME));
+                self.argument(shown, json!({"description": description}), true)
             }
             .unwrap_or_default()
         };
@@ -175,13 +174,14 @@ impl<'c> Draft<'c> {
             while let Some((before, name, after)) = next_variable(rest) {
                 out.push_str(before);
                 let known = self.variables.get(name).filter(|variable| !variable.is_secret);
-                match known.and_then(|variable| variable.value.as_deref()).filter(|value| !value.is_empty()) {
-                    Some(value) => out.push_str(value),
-                    None => {
-                        out.push_str("{{");
-                        out.push_str(name);
-                        out.push_str("}}");
-                    }
+                let value =
+                    known.and_then(|variable| variable.value.as_deref()).filter(|value| !value.is_empty());
+                if let Some(value) = value {
+                    out.push_str(value);
+                } else {
+                    out.push_str("{{");
+                    out.push_str(name);
+                    out.push_str("}}");
                 }
                 rest = after;
             }
