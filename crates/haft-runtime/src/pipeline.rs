@@ -30,6 +30,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_core::Clock;
 use haft_core::approval::{ApprovalCause, Approvals};
 use haft_core::call::{CallRecord, StepTimes};
 use haft_core::catalog::StoreError;
@@ -46,7 +47,6 @@ use haft_core::runnable::Mode;
 use haft_core::secret::SecretSource;
 use haft_core::tenant::TenantLimits;
 use haft_core::workspace::{WorkspaceFolder, Workspaces};
-use haft_core::Clock;
 use haft_definition::defaults::ArgumentDefaults;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;

@@ -26,9 +26,10 @@ use crate::routes::{
     authorize_page, bundle_publish, bundle_tools, bundles, call_histogram, calls, chat_answers, chats,
     credentials, definitions, deliveries, device_oauth, device_page, events, examples, groups, health,
     import, import_items, import_registry, installation, invoke, key, lifecycle, limits, login, mcp,
-    mcp_logins, mcp_servers, models, oauth, open_sessions, people, pipeline_documents, pipelines, policy, policy_explain,
-    render, resource_routes, revisions, runs, scim, search, sessions, sign_on, sign_on_pages, stats, tenants,
-    test, token_rates, tokens, tool, tools, toolsets, usage, validate, webhooks, workspace_files, workspaces,
+    mcp_logins, mcp_servers, models, oauth, open_sessions, people, pipeline_documents, pipelines, policy,
+    policy_explain, render, resource_routes, revisions, runs, scim, search, sessions, sign_on, sign_on_pages,
+    stats, tenants, test, token_rates, tokens, tool, tools, toolsets, usage, validate, webhooks,
+    workspace_files, workspaces,
 };
 use crate::{audit_layer, docs, document, openai, schemas, socket, ui};
 use haft_platform::Installation;

@@ -42,7 +42,7 @@ mod workspaces;
 
 pub use access::{
     Access, AccessChanges, ActorChange, ClientInsert, ClientLimits, CodeExchange, DeviceLoginDecision,
-    DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert, FoundMember, GroupChange, HandedOver,
+    DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert, GroupChange, HandedOver,
     MemberKey, MemberRecords, MembersChange, OwnedByToken, SignOnAssignment, SignOnLogin, SignOnLoginStart,
     SignOnPerson, SignOnResult, StoredCode, TokenRotation, UsedAssertion,
 };
