@@ -121,36 +121,3 @@ async fn the_conformance_suite_for_authorization_servers_passes() {
     assert!(status.success() && opened == 1, "{status} {output}");
     assert!(output.contains("Total: 3 passed, 0 failed"), "{output}");
 }
-
-#[tokio::test]
-#[expect(clippy::disallowed_methods, reason = "the client of another project is under test")]
-async fn the_inspector_logs_in_with_the_url_alone() {
-    let cli = peer("node/node_modules/@modelcontextprotocol/inspector/clients/cli/build/index.js");
-    let (Some(node), Some(cli)) = (peer(NODE), cli) else { return };
-    let server = Server::start().await;
-    server.create(function_tool("worker", "double")).await;
-    let ann = Person::invite(&server, "Ann", "editor").await;
-    let home = tempfile::tempdir().unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut command = Command::new(node);
-    command.arg(cli).arg(server.url("/mcp")).args(["--method", "tools/call", "--tool-name", "worker"]);
-    command.args(["--tool-args-json", "{\"n\":21}", "--format", "json"]);
-    command.args(["--callback-url", &format!("http://127.0.0.1:{port}/oauth/callback")]);
-    // Without a terminal, it logs in only if it may open a browser, and finds none here.
-    command.env_clear().env("HOME", home.path()).env("PATH", home.path());
-    command.env("MCP_AUTO_OPEN_ENABLED", "true").env("MCP_INSPECTOR_SECRET_STORE", "memory");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    let mut child = command.spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let mut opened = 0;
-    while let Some(line) = lines.next_line().await.unwrap() {
-        if let Some(url) = line.strip_prefix("Please navigate to: ") {
-            opened += 1;
-            let answer = open_in_browser(&server, &ann, url).await;
-            assert_eq!(crate::login::browser().get(answer).send().await.unwrap().status(), 200);
-        }
-    }
-    let output = child.wait_with_output().await.unwrap();
-    let read: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((opened, &read["result"]["content"][0]["text"]), (1, &json!("42")), "{read}");
-}
