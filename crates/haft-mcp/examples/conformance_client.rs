@@ -101,7 +101,8 @@ impl McpServerStore for ImportedTools {
         server: &'a McpServer,
         tools: Vec<ListedTool>,
     ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
-        let imported = import(server, &tools, |_| Vec::new()).tools.into_iter().map(|tool| tool.spec).collect();
+        let imported =
+            import(server, &tools, |_| Vec::new()).tools.into_iter().map(|tool| tool.spec).collect();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = imported;
         Box::pin(std::future::ready(Ok(Vec::new())))
     }

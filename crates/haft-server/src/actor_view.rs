@@ -17,12 +17,16 @@ use haft_platform::people::{GroupWithMembers, Member};
 pub(crate) struct ActorNames(HashMap<ActorId, ActorName>);
 
 impl ActorNames {
-    /// Loads those of some tokens.
+    /// Loads the owners of some tokens.
     pub(crate) async fn load<'a>(
         app: &Installation,
         tokens: impl IntoIterator<Item = &'a TokenRecord>,
     ) -> Result<Self, StoreError> {
-        let ids: Vec<ActorId> = tokens.into_iter().filter_map(|token| token.actor).collect();
+        Self::of(app, tokens.into_iter().filter_map(|token| token.actor).collect()).await
+    }
+
+    /// Loads some of them.
+    pub(crate) async fn of(app: &Installation, ids: Vec<ActorId>) -> Result<Self, StoreError> {
         let actors = app.store().access().actors_by_id(ids).await?;
         Ok(Self(actors.iter().map(|actor| (actor.id, name(actor))).collect()))
     }

@@ -233,16 +233,7 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(import_items::import_curl))
         .routes(routes!(import_items::import_tools))
         .routes(routes!(import_items::import_mcp))
-        .routes(routes!(mcp_servers::list, mcp_servers::create))
-        .routes(routes!(mcp_servers::get, mcp_servers::patch, mcp_servers::delete))
-        .routes(routes!(mcp_servers::refresh))
-        .routes(routes!(mcp_servers::changes))
-        .routes(routes!(mcp_servers::findings))
-        .routes(routes!(mcp_servers::review))
-        .routes(routes!(mcp_servers::accept))
-        .routes(routes!(mcp_servers::reject))
-        .routes(routes!(mcp_logins::login))
-        .routes(routes!(mcp_logins::logout))
+        .merge(mcp_server_routes())
         .layer(middleware::from_fn_with_state(Arc::clone(app), audit_layer::record))
         // A run is recorded itself.
         .routes(routes!(runs::start))
@@ -261,6 +252,21 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(events::stream))
         .merge(explanations())
         .merge(callbacks())
+}
+
+/// Returns the routes of MCP servers.
+fn mcp_server_routes() -> OpenApiRouter<Arc<Installation>> {
+    OpenApiRouter::new()
+        .routes(routes!(mcp_servers::list, mcp_servers::create))
+        .routes(routes!(mcp_servers::get, mcp_servers::patch, mcp_servers::delete))
+        .routes(routes!(mcp_servers::refresh))
+        .routes(routes!(mcp_servers::changes))
+        .routes(routes!(mcp_servers::findings))
+        .routes(routes!(mcp_servers::review))
+        .routes(routes!(mcp_servers::accept))
+        .routes(routes!(mcp_servers::reject))
+        .routes(routes!(mcp_logins::login))
+        .routes(routes!(mcp_logins::logout))
 }
 
 /// Returns the routes of remembered approvals.

@@ -30,6 +30,7 @@ const MAX_NAME_LENGTH: usize = 64;
 
 /// Add haft to the configuration of an MCP client
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Arguments {
     /// The client
     #[arg(required_unless_present = "list")]
@@ -379,7 +380,7 @@ async fn revoke_token_of(entry: &str, client: McpClient, context: &Context) {
             }
         },
         Ok(false) => {
-            context.output.note("the token of the earlier entry stays valid: others may use it, too")
+            context.output.note("the token of the earlier entry stays valid: others may use it, too");
         }
         Err(CliError::Api(error)) if error.code == "unauthorized" => {}
         Err(error) => {

@@ -121,23 +121,9 @@ impl SettingsFile {
         let failed = |action| move |source| SettingsError::Io { action, path: self.path.clone(), source };
         let folder = path.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder).map_err(failed("create the folder of"))?;
-        let backup = self.text.as_deref().map(|text| self.back_up(&path, text)).transpose()?;
+        let backup = self.text.as_deref().map(|text| back_up(&path, text)).transpose()?;
         let mode = std::fs::metadata(&path).map_or(PRIVATE, |metadata| metadata.permissions().mode());
         replace(folder, &path, text, mode).map_err(failed("write"))?;
-        Ok(backup)
-    }
-
-    /// Keeps the content as it was read.
-    fn back_up(&self, path: &Path, text: &str) -> Result<PathBuf, SettingsError> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".haft-backup");
-        let backup = path.with_file_name(name);
-        let folder = backup.parent().unwrap_or(Path::new("."));
-        replace(folder, &backup, text, PRIVATE).map_err(|source| SettingsError::Io {
-            action: "write",
-            path: backup.clone(),
-            source,
-        })?;
         Ok(backup)
     }
 
@@ -152,6 +138,20 @@ fn put(text: &str, client: McpClient, name: &str, entry: &Value) -> Result<Strin
         Format::Toml => toml::put(text, client.section(), name, entry),
         Format::Yaml => yaml::put(text, client.section(), name, entry),
     }
+}
+
+/// Keeps the content as it was read.
+fn back_up(path: &Path, text: &str) -> Result<PathBuf, SettingsError> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".haft-backup");
+    let backup = path.with_file_name(name);
+    let folder = backup.parent().unwrap_or(Path::new("."));
+    replace(folder, &backup, text, PRIVATE).map_err(|source| SettingsError::Io {
+        action: "write",
+        path: backup.clone(),
+        source,
+    })?;
+    Ok(backup)
 }
 
 /// Replaces a file at once, so that the client never reads a part of it.

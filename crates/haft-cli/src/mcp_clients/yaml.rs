@@ -12,24 +12,17 @@ const EMPTY: &str = "{}";
 pub(super) fn put(text: &str, section: &str, name: &str, entry: &Value) -> Result<String, String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let found = find(&lines, section)?;
-    let (at, indent) = match &found {
-        Some(servers) => match entry_range(&lines, servers, name) {
-            Some(range) => {
-                let start = range.start;
-                drop(lines.drain(range));
-                (start, servers.indent)
-            }
-            None => {
-                if let Some(line) = lines.get_mut(servers.start - 1).filter(|line| line.ends_with(EMPTY)) {
-                    *line = format!("{section}:");
-                }
-                (servers.start, servers.indent)
-            }
-        },
-        None => {
-            lines.push(format!("{section}:"));
-            (lines.len(), 2)
+    let (at, indent) = if let Some(servers) = &found {
+        let earlier = entry_range(&lines, servers, name);
+        if let Some(line) = lines.get_mut(servers.start - 1).filter(|line| line.ends_with(EMPTY)) {
+            *line = format!("{section}:");
         }
+        let at = earlier.as_ref().map_or(servers.start, |range| range.start);
+        drop(earlier.map(|range| lines.drain(range)));
+        (at, servers.indent)
+    } else {
+        lines.push(format!("{section}:"));
+        (lines.len(), 2)
     };
     let mut block = vec![format!("{}{name}:", " ".repeat(indent))];
     write(entry, indent + 2, &mut block);

@@ -1,6 +1,6 @@
 //! `haft connect`: the configurations of MCP clients.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail the test")]
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -89,13 +89,13 @@ pub(super) fn scan(report: &mut Report, arguments: &[(String, String)]) {
         let name = snake_case(name);
         if LOCAL_SECRETS.iter().any(|secret| name.contains(secret)) {
             let message = "an argument that asks for a file with secrets";
-            report.add("arguments.local_secret", Severity::Hard, path, &name, message);
+            report.add(("arguments.local_secret", Severity::Hard), path, &name, message);
         } else if CREDENTIALS.iter().any(|secret| is_suffix(&name, secret)) {
             let message = "an argument that asks for a credential; the model would have to know it";
-            report.add("arguments.credential", Severity::Soft, path, &name, message);
+            report.add(("arguments.credential", Severity::Soft), path, &name, message);
         } else if CONTEXT.contains(&name.as_str()) {
             let message = "an argument that asks for the conversation or the tools of the model";
-            report.add("arguments.context", Severity::Soft, path, &name, message);
+            report.add(("arguments.context", Severity::Soft), path, &name, message);
         }
     }
 }

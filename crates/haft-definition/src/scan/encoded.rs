@@ -59,9 +59,9 @@ fn judge(report: &mut Report, path: &str, decoded: &str) {
     let is_command = COMMAND.as_ref().is_some_and(|command| command.is_match(&folded));
     if is_command || phrases::is_suspicious(&folded) {
         let message = "encoded text with instructions or a command";
-        report.add("hidden.encoded_instructions", Severity::Hard, path, decoded, message);
+        report.add(("hidden.encoded_instructions", Severity::Hard), path, decoded, message);
     } else if decoded.split_whitespace().filter(|word| word.len() > 1).count() >= 4 {
-        report.add("hidden.encoded_text", Severity::Soft, path, decoded, "encoded text");
+        report.add(("hidden.encoded_text", Severity::Soft), path, decoded, "encoded text");
     }
 }
 

@@ -18,8 +18,7 @@ pub(super) fn scan(report: &mut Report, path: &str, text: &str) {
     if text.contains("<!--") {
         let comment: String = text.chars().skip_while(|c| *c != '<').collect();
         report.add(
-            "hidden.comment",
-            Severity::Soft,
+            ("hidden.comment", Severity::Soft),
             path,
             &comment,
             "an HTML comment, which is not shown as text",
@@ -81,7 +80,7 @@ fn run_length(chars: &[char], position: usize) -> usize {
 }
 
 fn character(report: &mut Report, path: &str, place: &Place<'_>, c: char) {
-    let mut add = |rule, severity, message| report.add(rule, severity, path, &place.excerpt(), message);
+    let mut add = |rule, severity, message| report.add((rule, severity), path, &place.excerpt(), message);
     match c {
         '\u{1b}' => add("hidden.escape", Severity::Hard, "a terminal escape sequence, which can hide text"),
         '\u{9b}' => add("hidden.escape", Severity::Hard, "a terminal control character, which can hide text"),
@@ -123,12 +122,12 @@ fn unseen(report: &mut Report, path: &str, place: &Place<'_>) {
     let needed = is_symbol && before.is_some_and(|c| !c.is_ascii_punctuation());
     if place.run >= MIN_RUN || (place.run > 1 && selectors == place.run) {
         let message = "a run of invisible characters, which can carry hidden text";
-        report.add("hidden.invisible", Severity::Hard, path, &place.excerpt(), message);
+        report.add(("hidden.invisible", Severity::Hard), path, &place.excerpt(), message);
     } else if place.splits_word() {
         let message = "an invisible character inside a word";
-        report.add("hidden.invisible", Severity::Hard, path, &place.excerpt(), message);
+        report.add(("hidden.invisible", Severity::Hard), path, &place.excerpt(), message);
     } else if !needed && place.position > 0 {
-        report.add("hidden.invisible", Severity::Soft, path, &place.excerpt(), "an invisible character");
+        report.add(("hidden.invisible", Severity::Soft), path, &place.excerpt(), "an invisible character");
     }
 }
 
@@ -148,7 +147,7 @@ fn tags(report: &mut Report, path: &str, chars: &[char]) {
             let decoded: String =
                 chars.iter().skip(position).take(length).filter_map(|c| untag(*c)).collect();
             let message = "invisible tag characters, which carry hidden text";
-            report.add("hidden.tags", Severity::Hard, path, &format!("hidden: {decoded}"), message);
+            report.add(("hidden.tags", Severity::Hard), path, &format!("hidden: {decoded}"), message);
         }
         position += length;
     }
@@ -170,7 +169,7 @@ fn white_space(report: &mut Report, path: &str, chars: &[char]) {
         if (length >= LONG_SPACE || breaks >= MANY_BREAKS) && length < position {
             let rest: String = chars.iter().skip(position).take(100).collect();
             let message = "long white space, which pushes the text after it out of sight";
-            report.add("hidden.white_space", Severity::Hard, path, &rest, message);
+            report.add(("hidden.white_space", Severity::Hard), path, &rest, message);
         }
         (length, breaks) = (0, 0);
     }
@@ -184,7 +183,7 @@ fn mixed_words(report: &mut Report, path: &str, text: &str) {
         let others = word.chars().count() - latin - alike;
         if latin > 1 && alike > 0 && others == 0 {
             let message = "a word that mixes Latin letters with look-alike letters of another script";
-            report.add("hidden.look_alike", Severity::Soft, path, word, message);
+            report.add(("hidden.look_alike", Severity::Soft), path, word, message);
         }
     }
 }

@@ -44,7 +44,7 @@ impl Scanner {
         let Fields { texts, arguments, incomplete } = Fields::of_tool(tool, &mut self.budget);
         if incomplete {
             let message = "the definition is too large to be scanned completely";
-            report.add("scan.incomplete", Severity::Hard, "", &tool.name, message);
+            report.add(("scan.incomplete", Severity::Hard), "", &tool.name, message);
         }
         names::scan(&mut report, &self.others, tool);
         arguments::scan(&mut report, &arguments);
@@ -60,7 +60,7 @@ impl Scanner {
         let bounded: String = text.chars().take(fields::MAX_TEXT).collect();
         if bounded.len() < text.len() {
             let message = "the instructions are too large to be scanned completely";
-            report.add("scan.incomplete", Severity::Hard, "instructions", "", message);
+            report.add(("scan.incomplete", Severity::Hard), "instructions", "", message);
         }
         scan_text(&mut report, &self.others, "instructions", &bounded);
         report.finish()
@@ -87,7 +87,7 @@ impl Report {
     }
 
     /// Adds a finding. A rule is reported once per tool; a hard finding replaces a soft one of the same rule.
-    fn add(&mut self, rule: &str, severity: Severity, field: &str, excerpt: &str, message: &str) {
+    fn add(&mut self, (rule, severity): (&str, Severity), field: &str, excerpt: &str, message: &str) {
         let known = self.findings.iter_mut().find(|finding| finding.rule == rule);
         if known.as_ref().is_some_and(|finding| finding.severity <= severity) {
             return;

@@ -44,7 +44,7 @@ pub(super) struct Others {
     own: HashMap<String, usize>,
     own_names: HashSet<String>,
     /// The names of other bundles, by their folded form.
-    others: HashMap<String, String>,
+    foreign: HashMap<String, String>,
 }
 
 impl Others {
@@ -54,8 +54,8 @@ impl Others {
             *own.entry(fold_name(&tool.name)).or_default() += 1;
         }
         let own_names = listed.iter().map(|tool| tool.name.to_lowercase()).collect();
-        let others = others.into_iter().map(|name| (fold_name(name), name.to_owned())).collect();
-        Self { own, own_names, others }
+        let foreign = others.into_iter().map(|name| (fold_name(name), name.to_owned())).collect();
+        Self { own, own_names, foreign }
     }
 }
 
@@ -63,15 +63,14 @@ impl Others {
 pub(super) fn scan(report: &mut Report, others: &Others, tool: &ListedTool) {
     let name = &tool.name;
     if name.chars().any(|c| is_invisible(c) || c.is_control()) {
-        report.add("names.hidden", Severity::Hard, "name", name, "a name with invisible characters");
+        report.add(("names.hidden", Severity::Hard), "name", name, "a name with invisible characters");
     }
     let has_latin = name.chars().any(|c| c.is_ascii_alphabetic());
     if has_latin && name.chars().any(is_foreign_look_alike) {
         let seems: String = name.chars().map(look_alike).collect();
         let message = "a name with letters of another script that look like Latin letters";
         report.add(
-            "names.look_alike",
-            Severity::Hard,
+            ("names.look_alike", Severity::Hard),
             "name",
             &format!("{name} looks like {seems}"),
             message,
@@ -81,20 +80,20 @@ pub(super) fn scan(report: &mut Report, others: &Others, tool: &ListedTool) {
     if others.own.get(&folded).is_some_and(|count| *count > 1) {
         let message =
             "another tool of this server has a name that differs only in case or in look-alike letters";
-        report.add("names.similar", Severity::Soft, "name", name, message);
+        report.add(("names.similar", Severity::Soft), "name", name, message);
     }
-    match others.others.get(&folded) {
+    match others.foreign.get(&folded) {
         Some(other) if other == name => {
             let message = "a tool of another bundle has the same name";
-            report.add("names.same", Severity::Soft, "name", name, message);
+            report.add(("names.same", Severity::Soft), "name", name, message);
         }
         Some(other) if other.to_lowercase() == name.to_lowercase() => {
             let message = "a tool of another bundle has a name that differs only in case";
-            report.add("names.shadow", Severity::Soft, "name", &format!("{name} and {other}"), message);
+            report.add(("names.shadow", Severity::Soft), "name", &format!("{name} and {other}"), message);
         }
         Some(other) => {
             let message = "a name that looks like the name of a tool of another bundle";
-            report.add("names.shadow", Severity::Hard, "name", &format!("{name} and {other}"), message);
+            report.add(("names.shadow", Severity::Hard), "name", &format!("{name} and {other}"), message);
         }
         None => {}
     }
@@ -102,9 +101,9 @@ pub(super) fn scan(report: &mut Report, others: &Others, tool: &ListedTool) {
 
 /// Reports orders about tools of other bundles.
 pub(super) fn scan_mentions(report: &mut Report, others: &Others, path: &str, folded: &str) {
-    let Some(names) = NAMES.as_ref().filter(|_| !others.others.is_empty()) else { return };
+    let Some(names) = NAMES.as_ref().filter(|_| !others.foreign.is_empty()) else { return };
     for name in names.find_iter(folded) {
-        if others.own_names.contains(name.as_str()) || !others.others.contains_key(name.as_str()) {
+        if others.own_names.contains(name.as_str()) || !others.foreign.contains_key(name.as_str()) {
             continue;
         }
         let mut from = name.start().saturating_sub(ORDER_DISTANCE);
@@ -114,7 +113,7 @@ pub(super) fn scan_mentions(report: &mut Report, others: &Others, path: &str, fo
         let before = folded.get(from..name.start()).unwrap_or_default();
         if ORDERS.iter().any(|order| before.contains(order)) {
             let message = "an order about a tool of another bundle";
-            report.add("names.order", Severity::Soft, path, &format!("{before}{}", name.as_str()), message);
+            report.add(("names.order", Severity::Soft), path, &format!("{before}{}", name.as_str()), message);
         }
     }
 }

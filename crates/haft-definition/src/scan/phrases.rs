@@ -100,11 +100,11 @@ pub(super) fn scan(report: &mut Report, path: &str, folded: &str) {
             first.push_str(&excerpt);
             first.push_str(" … ");
         }
-        report.add(phrase.rule, severity, path, &excerpt, message(phrase.rule));
+        report.add((phrase.rule, severity), path, &excerpt, message(phrase.rule));
     }
     // Emphasis is harmless alone, and so is each of the others.
     if weak.len() > 1 && weak.contains(&"instructions.emphasis") || weak.len() > 2 {
-        report.add("instructions.combined", Hard, path, &first, message("instructions.combined"));
+        report.add(("instructions.combined", Hard), path, &first, message("instructions.combined"));
     }
 }
 

@@ -187,10 +187,10 @@ fn request() -> BoxedStrategy<HttpRequest> {
     let body = of(json().prop_filter("null is no body", |body| !body.is_null()));
     let styles = btree_map(text(), prop::sample::select(ParamStyle::ALL.to_vec()), 0..3);
     let text_styles = btree_map(text(), prop::sample::select(TextStyle::ALL.to_vec()), 0..3);
-    let spelled = (styles, text_styles, vec(text(), 0..3), any::<bool>());
+    let spelled = (styles, text_styles, vec(text(), 0..3), any::<bool>(), vec(text(), 0..3));
     (text(), text(), object(), spelled, texts(), body, vec(any::<u16>(), 0..3), response, of(text()))
         .prop_map(|(method, url, query, spelled, headers, body, success_codes, response, extract)| {
-            let (styles, text_styles, allow_reserved, optional_body) = spelled;
+            let (styles, text_styles, allow_reserved, optional_body, files) = spelled;
             HttpRequest {
                 method,
                 url,
@@ -200,6 +200,7 @@ fn request() -> BoxedStrategy<HttpRequest> {
                 allow_reserved,
                 headers,
                 body,
+                files,
                 optional_body,
                 success_codes,
                 response,

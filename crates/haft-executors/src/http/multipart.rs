@@ -107,13 +107,13 @@ fn items(value: &Value) -> &[Value] {
 }
 
 /// Reads a file argument: a text, or an object with `text`, `base64` or `path`.
-pub(super) fn file(field: &str, value: Value, source: FileSource<'_>) -> Result<FilePart, CallError> {
+pub(super) fn file(field: &str, value: &Value, source: FileSource<'_>) -> Result<FilePart, CallError> {
     let invalid = |message: String| {
         let shown = excerpt(field, 60);
         CallError::new(ErrorCode::InvalidArguments, format!("invalid file `{shown}`: {message}"))
     };
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    let (bytes, default_name, default_type) = match &value {
+    let (bytes, default_name, default_type) = match value {
         Value::String(content) => (Bytes::from(content.clone()), None, "text/plain; charset=utf-8"),
         Value::Object(_) => match (text("text"), text("base64"), text("path")) {
             (Some(content), None, None) => (Bytes::from(content), None, "text/plain; charset=utf-8"),
@@ -162,7 +162,7 @@ pub(super) fn encode(
         for item in items {
             let head = format!("Content-Disposition: form-data; name=\"{}\"", quoted(&name));
             if is_file {
-                let file = file(&name, item, source)?;
+                let file = file(&name, &item, source)?;
                 let file_name = quoted(&file.name);
                 let head = format!("{head}; filename=\"{file_name}\"\r\nContent-Type: {}", file.media_type);
                 parts.push((head, file.bytes));
@@ -173,7 +173,8 @@ pub(super) fn encode(
                 Value::Null => {}
                 item @ (Value::Bool(_) | Value::Number(_)) => parts.push((head, item.to_string().into())),
                 item => {
-                    parts.push((format!("{head}\r\nContent-Type: application/json"), item.to_string().into()))
+                    parts
+                        .push((format!("{head}\r\nContent-Type: application/json"), item.to_string().into()));
                 }
             }
         }

@@ -118,7 +118,7 @@ impl Step {
                 let value =
                     template.render(values)?.0.and_then(|mut value| Some(value.get_mut(name)?.take()));
                 match value.filter(|value| !value.is_null()) {
-                    Some(value) => Some(multipart::file(name, value, files)?.bytes),
+                    Some(value) => Some(multipart::file(name, &value, files)?.bytes),
                     None if optional => None,
                     None => Some(Bytes::new()),
                 }

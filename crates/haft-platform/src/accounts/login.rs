@@ -83,18 +83,17 @@ pub async fn begin(
     if let Some(page) = login_page(app, identity, provider, redirect).await? {
         return Ok(Begun::Browser(page));
     }
-    let (account, begun) = match provider.strip_prefix("mcp:") {
-        Some(id) => begin_at_server(app, identity, id, redirect).await?,
-        None => {
-            let (account, login) = login_at(app, identity, provider).await?;
-            let redirect = Url::parse(redirect)
-                .map_err(|error| ServiceError::bad_request(format!("invalid redirect URL: {error}")))?;
-            match login.begin(&redirect).await {
-                Err(OAuthError::NoAuthorizationEndpoint) if flow.is_none() => {
-                    return Ok(Begun::Device(Box::new(begin_device(app, identity, provider).await?)));
-                }
-                begun => (account, begun?),
+    let (account, begun) = if let Some(id) = provider.strip_prefix("mcp:") {
+        begin_at_server(app, identity, id, redirect).await?
+    } else {
+        let (account, login) = login_at(app, identity, provider).await?;
+        let redirect = Url::parse(redirect)
+            .map_err(|error| ServiceError::bad_request(format!("invalid redirect URL: {error}")))?;
+        match login.begin(&redirect).await {
+            Err(OAuthError::NoAuthorizationEndpoint) if flow.is_none() => {
+                return Ok(Begun::Device(Box::new(begin_device(app, identity, provider).await?)));
             }
+            begun => (account, begun?),
         }
     };
     audit::note(identity, "account.login", provider);

@@ -101,9 +101,8 @@ fn check(provider: &AccountProvider) -> Result<(), String> {
 }
 
 fn check_exchange(exchange: &TokenExchangeProvider) -> Result<(), String> {
-    let target = match (&exchange.audience, &exchange.resource) {
-        (Some(target), None) | (None, Some(target)) => target,
-        _ => return Err("set either `token_exchange.audience` or `token_exchange.resource`".into()),
+    let ((Some(target), None) | (None, Some(target))) = (&exchange.audience, &exchange.resource) else {
+        return Err("set either `token_exchange.audience` or `token_exchange.resource`".into());
     };
     if target.is_empty() || target.chars().count() > MAX_TEXT {
         return Err(format!(

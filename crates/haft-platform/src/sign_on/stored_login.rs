@@ -131,7 +131,7 @@ pub(super) async fn end_session(
     let (grant, vault) = (grant(issuer, person), app.store().vault());
     let work = async {
         let stored = vault.read(&grant).await?;
-        if !StoredLogin::read(stored, issuer).is_some_and(|login| login.session == session) {
+        if StoredLogin::read(stored, issuer).is_none_or(|login| login.session != session) {
             return Ok(());
         }
         let lock = vault.begin(&grant).await?;

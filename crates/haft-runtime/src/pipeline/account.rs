@@ -81,16 +81,13 @@ impl Pipeline {
         record.invocation.definition_hash = Some(definition_hash.clone());
         record.decision.clone_from(decision);
         let note = record.decision.get_or_insert_default();
-        let expires_at = match &cause {
-            ApprovalCause::Account(provider) => {
-                note.account = Some(provider.clone());
-                None
-            }
-            _ => {
-                note.account = None;
-                let now = self.clock.now();
-                Some(now.checked_add(waiting.approval_lifetime).unwrap_or(Timestamp::MAX))
-            }
+        let expires_at = if let ApprovalCause::Account(provider) = &cause {
+            note.account = Some(provider.clone());
+            None
+        } else {
+            note.account = None;
+            let now = self.clock.now();
+            Some(now.checked_add(waiting.approval_lifetime).unwrap_or(Timestamp::MAX))
         };
         let revision = invocation.revision;
         let next = NextWait { approval: ApprovalId(approval), cause, revision, definition_hash, expires_at };

@@ -47,7 +47,7 @@ pub(crate) async fn holders(
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     let (holders, total) = accounts::holders(&app, &identity, &name).await?;
-    let names = ActorNames::load(&app).await?;
+    let names = ActorNames::of(&app, holders.clone()).await?;
     let actors = holders.into_iter().filter_map(|id| names.get(id)).collect();
     Ok(success(AccountHolders { actors, total }).into_response())
 }

@@ -401,8 +401,12 @@ async fn an_api_key_is_that_of_the_person_who_calls() {
     }
     // Admins see who is affected by a change of the provider.
     let (status, holders) = server.get("/api/account-providers/files/accounts").await;
-    let names: Vec<_> =
-        holders["data"]["actors"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    let names: Vec<&str> = holders["data"]["actors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
     assert_eq!((status, names, &holders["data"]["total"]), (200, vec!["ann", "bob"], &json!(2)), "{holders}");
     assert_eq!(ann.get(&server, "/api/account-providers/files/accounts").await.0, 403);
     assert_eq!(server.get("/api/account-providers/other/accounts").await.0, 404);

@@ -226,7 +226,7 @@ async fn a_node_learns_whose_access_changed(harness: Harness) {
     let of = |ids: &[ActorId]| AccessChanges::Actors(ids.iter().copied().collect());
     assert_eq!(next().await, of(&[ann.id, bob.id]));
     assert_eq!(next().await, of(&[]));
-    access.insert_session(session(&harness, "hers", &login_key(ann.id, &tenant))).await.unwrap();
+    access.insert_session(session(&harness, "hers", &login_key(ann.id, &tenant)), None).await.unwrap();
     assert_eq!(next().await, of(&[ann.id]));
     let token = TokenRecord { actor: Some(bob.id), ..own_token(&harness, "t") };
     access.insert_token(&token).await.unwrap();
