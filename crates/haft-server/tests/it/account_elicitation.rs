@@ -75,14 +75,14 @@ impl Client {
     async fn question(&mut self) -> Value {
         match self.next().await {
             Told::Asked(question) => question,
-            other => panic!("{other:?}"),
+            other @ Told::Read(_) => panic!("{other:?}"),
         }
     }
 
     async fn result(&mut self) -> Value {
         match self.next().await {
             Told::Read(result) => result,
-            other => panic!("{other:?}"),
+            other @ Told::Asked(_) => panic!("{other:?}"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Logins of haft at servers of other projects: the OAuth provider of FastMCP, and the example servers of the Python SDK.
+//! Logins of haft at servers of other projects: the OAuth provider of `FastMCP`, and the example servers of the Python SDK.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -44,7 +44,7 @@ fn path(url: &str) -> String {
     format!("{}?{}", url.path(), url.query().unwrap())
 }
 
-/// An MCP server with the OAuth provider of FastMCP, which knows who logged in.
+/// An MCP server with the OAuth provider of `FastMCP`, which knows who logged in.
 struct Mail {
     _child: Child,
     url: String,
