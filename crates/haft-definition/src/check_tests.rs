@@ -42,7 +42,7 @@ fn requests_are_checked() {
         "steps": [{ "name": "a" }, { "name": "a", "url": "example.com" }],
     }))), @r"
 ! implementation.url [invalid_url] expected a URL that starts with `http://` or `https://`
-! implementation.method [invalid_value] is not one of GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS
+! implementation.method [invalid_value] is not one of GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS, QUERY
 ! implementation.headers.Host [invalid_header] is set by the HTTP client; remove it
 ! implementation.headers.Ok [invalid_header] the header value contains a line break
 ! implementation.headers.X Bad [invalid_header] invalid header name; use letters, digits and `-`

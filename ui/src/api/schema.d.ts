@@ -39,6 +39,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/account-providers/{name}/accounts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List who has an account at a provider, for admins: whose tools would fail without it. */
+        get: operations["get_account_providers_name_accounts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/accounts": {
         parameters: {
             query?: never;
@@ -103,8 +120,28 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Begin to log in at a provider. Open the returned URL in a browser in which you are logged in to haft. */
+        /**
+         * Begin to log in at a provider. Open the returned URL in a browser in which you are logged in to haft; a code can be
+         *     entered on any device.
+         */
         post: operations["post_accounts_provider_connect"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts/{provider}/logins/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return the state of a login with a code. The server asks the provider for its result by itself. */
+        get: operations["get_accounts_provider_logins_id"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1385,7 +1422,7 @@ export interface paths {
         };
         /**
          * List the limits of the tenant with their current use: those of the server that hold for it, its own, and those of its
-         *     tools. Admins see the limits of all tokens, others that of their own.
+         *     tools. Admins see the limits of all tokens and people, others their own.
          */
         get: operations["get_limits"];
         put?: never;
@@ -2207,6 +2244,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List your open sessions, or as an admin those of a person. */
+        get: operations["get_sessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a session: one of your own, or as an admin one of a person. */
+        delete: operations["delete_sessions_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/settings": {
         parameters: {
             query?: never;
@@ -2348,7 +2419,10 @@ export interface paths {
         delete: operations["delete_tokens_id"];
         options?: never;
         head?: never;
-        /** Change the rate limit of a token. It holds at once, and counted calls stay counted. */
+        /**
+         * Change the rate limit of a token, or give one without an owner to somebody. It holds at once, and counted calls stay
+         *     counted.
+         */
         patch: operations["patch_tokens_id"];
         trace?: never;
     };
@@ -3209,57 +3283,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/account-providers/{name}/accounts": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List the providers of accounts that admins have defined. */
-        get: operations["get_account_providers_name_accounts"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/sessions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List what you have connected and what you can connect, or what a person has connected. */
-        get: operations["get_sessions"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/sessions/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /** Revoke an account: your own, or as an admin that of a person. */
-        delete: operations["delete_sessions_id"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -3301,11 +3324,21 @@ export interface components {
              */
             secret?: string;
         };
+        /** @description Who has an account at a provider. */
+        AccountHolders: {
+            /** @description The first 100. */
+            actors: components["schemas"]["ActorName"][];
+            /**
+             * Format: int64
+             * @description The number of all of them.
+             */
+            total: number;
+        };
         /**
          * @description What an account holds.
          * @enum {string}
          */
-        AccountKind: "oauth" | "api_key";
+        AccountKind: "oauth" | "api_key" | "token_exchange";
         /** @description What somebody has connected, and what can be connected. */
         AccountList: {
             accounts: components["schemas"]["ConnectableView"][];
@@ -3334,6 +3367,8 @@ export interface components {
              * @example ${GITHUB_TOKEN}
              */
             shared?: string;
+            /** @description The exchange of the token of the person's login. */
+            token_exchange?: components["schemas"]["TokenExchangeProvider"];
         };
         /** @description The definition of a provider; its name is in the path. */
         AccountProviderBody: {
@@ -3350,10 +3385,15 @@ export interface components {
              * @example ${GITHUB_TOKEN}
              */
             shared?: string | null;
+            token_exchange?: components["schemas"]["TokenExchangeProvider"] | null;
         };
         /** @description The providers of a tenant. */
         AccountProviderList: {
             providers: components["schemas"]["AccountProvider"][];
+            /**
+             * @description Where providers send the browser back to after a login; register it at the provider.
+             * @example https://haft.example.com/api/accounts/callback
+             */
             redirect_uri: string;
         };
         /**
@@ -3419,6 +3459,7 @@ export interface components {
             name?: string | null;
             /** @description Whether a person administers tenants, for admins of the tenant `default`. */
             platform?: boolean | null;
+            rate_limit?: components["schemas"]["RateBody"] | null;
             /**
              * @description The id or the e-mail address of the person who is responsible for a service account; an empty one removes it.
              * @example ann@example.com
@@ -3468,6 +3509,7 @@ export interface components {
             /** @example Ann Smith */
             name: string;
             provisioned: components["schemas"]["ProvisionedView"] | null;
+            rate_limit: components["schemas"]["RateBody"] | null;
             responsible: components["schemas"]["ActorName"] | null;
             /** @description What the membership and the groups give together. */
             rights: components["schemas"]["RightsView"];
@@ -4245,14 +4287,14 @@ export interface components {
              */
             action: string;
             /**
-             * @description The name of the person, the service account, or the token that stands for itself.
+             * @description The name of the person, the service account, or the token without an owner.
              * @example local
              */
             actor: string;
             /**
              * Format: uuid
-             * @description The id of the person, the service account, or the token that stands for itself; `None` for the token of the home
-             *     folder and of the environment.
+             * @description The id of the person, the service account, or the token without an owner; `None` in records of the
+             *     token of the home folder and of the environment that are older than people.
              */
             actor_id: string | null;
             /**
@@ -5042,6 +5084,15 @@ export interface components {
             /** @description Whether it requires a key. */
             requires_key: boolean;
         };
+        /** @description How to log in at a provider. */
+        ConnectBody: {
+            flow?: components["schemas"]["ConnectFlow"] | null;
+        };
+        /**
+         * @description How a person logs in at a provider.
+         * @enum {string}
+         */
+        ConnectFlow: "browser" | "device";
         /** @description Something that an account can be connected at, and the account there. */
         ConnectableView: {
             account: components["schemas"]["AccountView"] | null;
@@ -5387,6 +5438,39 @@ export interface components {
              * @example user-created:greet2
              */
             replaced_by: string | null;
+        };
+        /**
+         * @description Whether a person has completed a login with a code.
+         * @enum {string}
+         */
+        DeviceConnectionStateView: "pending" | "connected" | "failed";
+        /** @description The state of a login with a code. */
+        DeviceConnectionStatus: {
+            /** @description Why it failed. */
+            error?: string;
+            /**
+             * Format: date-time
+             * @description When the code stops working.
+             */
+            expires_at: string;
+            state: components["schemas"]["DeviceConnectionStateView"];
+        };
+        /** @description A login with a code. */
+        DeviceConnectionView: {
+            /**
+             * Format: date-time
+             * @description When the code stops working.
+             */
+            expires_at: string;
+            /** @description The id, with which the state of the login can be read. */
+            id: string;
+            /**
+             * @description The code that the person enters.
+             * @example WDJB-MJHT
+             */
+            user_code: string;
+            /** @description Where the person enters it. */
+            verification_uri: string;
         };
         /** @description One check of an installation. */
         DoctorCheck: {
@@ -7086,6 +7170,7 @@ export interface components {
             name: string;
             /** @description Whether the person administers tenants, for admins of the tenant `default`. */
             platform?: boolean;
+            rate_limit?: components["schemas"]["RateBody"] | null;
             /** @description The role; default: `caller`. */
             role?: components["schemas"]["Role"];
             /** @description The tenant; platform admins may name any, others only their own. */
@@ -7189,6 +7274,7 @@ export interface components {
              * @example nightly-report
              */
             name: string;
+            rate_limit?: components["schemas"]["RateBody"] | null;
             /**
              * @description The id or the e-mail address of the person who is responsible.
              * @example ann@example.com
@@ -7236,7 +7322,7 @@ export interface components {
             name: string;
             /**
              * @description To whom it belongs: `me`, or the id or name of a service account of the tenant. The token never does more than its
-             *     owner may do. Default: nobody for admins, whose token stands for itself; `me` for everybody else.
+             *     owner may do. Default: nobody for admins, so the token has no owner; `me` for everybody else.
              * @example me
              */
             owner?: string | null;
@@ -7324,6 +7410,8 @@ export interface components {
             client_id: string;
             /** @description The client secret, as `${NAME}`. */
             client_secret?: string | null;
+            /** @description Where haft gets codes with which people log in on another device; overrides that of the issuer. */
+            device_authorization_endpoint?: string | null;
             /**
              * @description The issuer, whose metadata has the endpoints.
              * @example https://login.example.com
@@ -7344,6 +7432,29 @@ export interface components {
          * @enum {string}
          */
         OnFailure: "stop" | "continue" | "fallback";
+        /** @description The open sessions of somebody, newest first. */
+        OpenSessionList: {
+            sessions: components["schemas"]["OpenSessionView"][];
+        };
+        /** @description A session that is open in a browser. */
+        OpenSessionView: {
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            expires_at: string;
+            /**
+             * @description Names the session; it opens nothing.
+             * @example 9f86d081884c7d659a2feaa0c55ad015
+             */
+            id: string;
+            /** @description Whether the request comes from it. */
+            is_current: boolean;
+            /**
+             * @description The name of the token that opened it; `null` after a login with a link or at an issuer.
+             * @example laptop
+             */
+            token_name: string | null;
+        };
         /** @description The operation of an API description that a tool was imported from; a later import finds the tool by it. */
         Origin: {
             /** @description The title of the document. */
@@ -8753,7 +8864,7 @@ export interface components {
             /** @description Whether a browser session authenticates the request, not a token. */
             is_session: boolean;
             /**
-             * @description The name of the person or service account, or of a token that stands for itself.
+             * @description The name of the person or service account, or of a token without an owner.
              * @example ci
              */
             name: string;
@@ -8923,10 +9034,12 @@ export interface components {
         };
         /** @description A login at a provider that has begun. */
         StartedConnection: {
-            /** @description Where the person logs in, within ten minutes and in a browser in which the person is logged in to haft. */
+            /** @description Where the person logs in; without `device` within ten minutes, in a browser in which the person is logged in to haft. */
             authorization_url: string;
+            /** @description The code, if the person logs in with one. */
+            device?: components["schemas"]["DeviceConnectionView"];
             /** @description Where the provider sends the browser back to. */
-            redirect_uri: string;
+            redirect_uri?: string;
         };
         /** @description A login that a user completes in a browser. */
         StartedLogin: {
@@ -9138,6 +9251,20 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_AccountHolders: {
+            /** @description Who has an account at a provider. */
+            data: {
+                /** @description The first 100. */
+                actors: components["schemas"]["ActorName"][];
+                /**
+                 * Format: int64
+                 * @description The number of all of them.
+                 */
+                total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_AccountList: {
             /** @description What somebody has connected, and what can be connected. */
             data: {
@@ -9171,6 +9298,8 @@ export interface components {
                  * @example ${GITHUB_TOKEN}
                  */
                 shared?: string;
+                /** @description The exchange of the token of the person's login. */
+                token_exchange?: components["schemas"]["TokenExchangeProvider"];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -9179,6 +9308,10 @@ export interface components {
             /** @description The providers of a tenant. */
             data: {
                 providers: components["schemas"]["AccountProvider"][];
+                /**
+                 * @description Where providers send the browser back to after a login; register it at the provider.
+                 * @example https://haft.example.com/api/accounts/callback
+                 */
                 redirect_uri: string;
             };
             status: components["schemas"]["SuccessStatus"];
@@ -9219,6 +9352,7 @@ export interface components {
                 /** @example Ann Smith */
                 name: string;
                 provisioned: components["schemas"]["ProvisionedView"] | null;
+                rate_limit: components["schemas"]["RateBody"] | null;
                 responsible: components["schemas"]["ActorName"] | null;
                 /** @description What the membership and the groups give together. */
                 rights: components["schemas"]["RightsView"];
@@ -9937,6 +10071,21 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_DeviceConnectionStatus: {
+            /** @description The state of a login with a code. */
+            data: {
+                /** @description Why it failed. */
+                error?: string;
+                /**
+                 * Format: date-time
+                 * @description When the code stops working.
+                 */
+                expires_at: string;
+                state: components["schemas"]["DeviceConnectionStateView"];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_DoctorReport: {
             /** @description The checks of an installation. */
             data: {
@@ -10385,6 +10534,14 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_OpenSessionList: {
+            /** @description The open sessions of somebody, newest first. */
+            data: {
+                sessions: components["schemas"]["OpenSessionView"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_PeopleList: {
             /** @description A page of people. */
             data: {
@@ -10620,7 +10777,7 @@ export interface components {
                 /** @description Whether a browser session authenticates the request, not a token. */
                 is_session: boolean;
                 /**
-                 * @description The name of the person or service account, or of a token that stands for itself.
+                 * @description The name of the person or service account, or of a token without an owner.
                  * @example ci
                  */
                 name: string;
@@ -10688,10 +10845,12 @@ export interface components {
         Success_StartedConnection: {
             /** @description A login at a provider that has begun. */
             data: {
-                /** @description Where the person logs in, within ten minutes and in a browser in which the person is logged in to haft. */
+                /** @description Where the person logs in; without `device` within ten minutes, in a browser in which the person is logged in to haft. */
                 authorization_url: string;
+                /** @description The code, if the person logs in with one. */
+                device?: components["schemas"]["DeviceConnectionView"];
                 /** @description Where the provider sends the browser back to. */
-                redirect_uri: string;
+                redirect_uri?: string;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -11397,6 +11556,23 @@ export interface components {
          * @enum {string}
          */
         TextStyle: "comma" | "pairs" | "dot" | "semicolon";
+        /** @description The exchange of the token of a person's login at an issuer for one of another service (RFC 8693). */
+        TokenExchangeProvider: {
+            /**
+             * @description The name of the service at the issuer.
+             * @example crm
+             */
+            audience?: string | null;
+            /**
+             * @description The id of the issuer in the configuration.
+             * @example corp
+             */
+            issuer: string;
+            /** @description The URL of the service, in place of `audience`. */
+            resource?: string | null;
+            /** @description The scopes to request. */
+            scopes?: string[];
+        };
         /** @description A page of tokens. */
         TokenList: {
             next_page_token: string | null;
@@ -11405,6 +11581,11 @@ export interface components {
         };
         /** @description Changes of a token. */
         TokenPatch: {
+            /**
+             * @description Gives a token without an owner to `me`, or to a service account: its id or name. The value stays the same.
+             * @example nightly-report
+             */
+            owner?: string | null;
             rate_limit?: components["schemas"]["RateBody"] | null;
         };
         /** @description A token, without its value. */
@@ -12131,32 +12312,6 @@ export interface components {
              */
             pre_manifest?: string;
         };
-        AccountHolders: {
-            actors: components["schemas"]["ActorName"][];
-            /** Format: int64 */
-            total: number;
-        };
-        Success_AccountHolders: {
-            data: {
-                actors: components["schemas"]["ActorName"][];
-                /** Format: int64 */
-                total: number;
-            };
-            status: components["schemas"]["SuccessStatus"];
-        };
-        OpenSessionView: {
-            id: string;
-            token_name: string | null;
-            is_current: boolean;
-            created_at: string;
-            expires_at: string;
-        };
-        Success_OpenSessionList: {
-            data: {
-                sessions: components["schemas"]["OpenSessionView"][];
-            };
-            status: components["schemas"]["SuccessStatus"];
-        };
     };
     responses: {
         /** @description The request is invalid */
@@ -12401,7 +12556,8 @@ export interface operations {
                      *             "name": "github",
                      *             "shared": "${GITHUB_TOKEN}"
                      *           }
-                     *         ]
+                     *         ],
+                     *         "redirect_uri": "https://haft.example.com/api/accounts/callback"
                      *       },
                      *       "status": "success"
                      *     }
@@ -12494,6 +12650,50 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_account_providers_name_accounts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example github */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "actors": [
+                     *           {
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "kind": "person",
+                     *             "name": "Ann Smith"
+                     *           }
+                     *         ],
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_AccountHolders"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -12700,7 +12900,12 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["ConnectBody"];
+            };
+        };
         responses: {
             /** @description The request succeeded */
             200: {
@@ -12711,8 +12916,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "authorization_url": "text",
-                     *         "redirect_uri": "text"
+                     *         "authorization_url": "text"
                      *       },
                      *       "status": "success"
                      *     }
@@ -12724,8 +12928,48 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             502: components["responses"]["BadGateway"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_accounts_provider_logins_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example github */
+                provider: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "expires_at": "2026-01-31T12:00:00Z",
+                     *         "state": "pending"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_DeviceConnectionStatus"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
     };
@@ -14871,6 +15115,8 @@ export interface operations {
                  *     a person
                  */
                 caller?: string;
+                /** @description The id of a person, a service account or a token that called: unlike a name, no two have the same */
+                actor?: string;
                 /**
                  * @description The interface that the calls came through: `rest`, `mcp`, `cli`, `test`, or the tool that called
                  * @example rest
@@ -14976,6 +15222,8 @@ export interface operations {
                  *     a person
                  */
                 caller?: string;
+                /** @description The id of a person, a service account or a token that called: unlike a name, no two have the same */
+                actor?: string;
                 /**
                  * @description The interface that the calls came through: `rest`, `mcp`, `cli`, `test`, or the tool that called
                  * @example rest
@@ -19891,6 +20139,10 @@ export interface operations {
                      *               "external_id": "text",
                      *               "user_name": "ann@example.com"
                      *             },
+                     *             "rate_limit": {
+                     *               "calls": 60,
+                     *               "per": "1m"
+                     *             },
                      *             "responsible": {
                      *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *               "kind": "person",
@@ -19989,6 +20241,10 @@ export interface operations {
                      *           "external_id": "text",
                      *           "user_name": "ann@example.com"
                      *         },
+                     *         "rate_limit": {
+                     *           "calls": 60,
+                     *           "per": "1m"
+                     *         },
                      *         "responsible": {
                      *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *           "kind": "person",
@@ -20084,6 +20340,10 @@ export interface operations {
                      *         "provisioned": {
                      *           "external_id": "text",
                      *           "user_name": "ann@example.com"
+                     *         },
+                     *         "rate_limit": {
+                     *           "calls": 60,
+                     *           "per": "1m"
                      *         },
                      *         "responsible": {
                      *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
@@ -20232,6 +20492,10 @@ export interface operations {
                      *         "provisioned": {
                      *           "external_id": "text",
                      *           "user_name": "ann@example.com"
+                     *         },
+                     *         "rate_limit": {
+                     *           "calls": 60,
+                     *           "per": "1m"
                      *         },
                      *         "responsible": {
                      *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
@@ -22444,6 +22708,10 @@ export interface operations {
                      *               "external_id": "text",
                      *               "user_name": "ann@example.com"
                      *             },
+                     *             "rate_limit": {
+                     *               "calls": 60,
+                     *               "per": "1m"
+                     *             },
                      *             "responsible": {
                      *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *               "kind": "person",
@@ -22543,6 +22811,10 @@ export interface operations {
                      *           "external_id": "text",
                      *           "user_name": "ann@example.com"
                      *         },
+                     *         "rate_limit": {
+                     *           "calls": 60,
+                     *           "per": "1m"
+                     *         },
                      *         "responsible": {
                      *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *           "kind": "person",
@@ -22634,6 +22906,10 @@ export interface operations {
                      *         "provisioned": {
                      *           "external_id": "text",
                      *           "user_name": "ann@example.com"
+                     *         },
+                     *         "rate_limit": {
+                     *           "calls": 60,
+                     *           "per": "1m"
                      *         },
                      *         "responsible": {
                      *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
@@ -22783,6 +23059,10 @@ export interface operations {
                      *           "external_id": "text",
                      *           "user_name": "ann@example.com"
                      *         },
+                     *         "rate_limit": {
+                     *           "calls": 60,
+                     *           "per": "1m"
+                     *         },
                      *         "responsible": {
                      *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *           "kind": "person",
@@ -22870,6 +23150,91 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_sessions: {
+        parameters: {
+            query?: {
+                /** @description The id of a person, for admins */
+                person?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "sessions": [
+                     *           {
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "expires_at": "2026-01-31T12:00:00Z",
+                     *             "id": "9f86d081884c7d659a2feaa0c55ad015",
+                     *             "is_current": true,
+                     *             "token_name": "laptop"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_OpenSessionList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_sessions_id: {
+        parameters: {
+            query?: {
+                /** @description The id of a person, for admins */
+                person?: string;
+            };
+            header?: never;
+            path: {
+                /** @example 9f86d081884c7d659a2feaa0c55ad015 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -23723,7 +24088,11 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /** @example {} */
+                /**
+                 * @example {
+                 *       "owner": "nightly-report"
+                 *     }
+                 */
                 "application/json": components["schemas"]["TokenPatch"];
             };
         };
@@ -23771,6 +24140,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -29017,102 +29387,6 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             413: components["responses"]["PayloadTooLarge"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
-    get_account_providers_name_accounts: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The request succeeded */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Success_AccountHolders"];
-                };
-            };
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
-    get_sessions: {
-        parameters: {
-            query?: {
-                /** @description The id of a person, for admins: only what that person has connected */
-                person?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The request succeeded */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Success_OpenSessionList"];
-                };
-            };
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
-    delete_sessions_id: {
-        parameters: {
-            query?: {
-                /** @description The id of a person, for admins */
-                person?: string;
-            };
-            header?: never;
-            path: {
-                /** @example github */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The request succeeded */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "data": {
-                     *         "message": "Token deleted"
-                     *       },
-                     *       "status": "success"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Success_Message"];
-                };
-            };
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };

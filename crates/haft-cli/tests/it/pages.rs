@@ -196,7 +196,7 @@ fn every_page_is_tested_and_every_block_has_a_purpose() {
     docs/models.md: needs-key 1
     docs/openai-endpoint.md: needs-program 1, response 2
     docs/openapi-import.md: needs-network 1
-    docs/people.md: needs-network 1
+    docs/people.md: needs-network 2
     docs/policy.md: response 1
     docs/remote.md: needs-network 1
     docs/retrieval.md: fragment 2, needs-key 1

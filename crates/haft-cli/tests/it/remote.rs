@@ -423,7 +423,7 @@ fn a_login_is_approved_in_a_browser() {
     assert_eq!(decide(&server, &local_token(&host), &login.code, "approve"), 200);
     let (code, text) = login.end();
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("as `haft-cli on ") && text.contains("role `admin` in tenant `default`"), "{text}");
+    assert!(text.contains("as `local`") && text.contains("role `admin` in tenant `default`"), "{text}");
     let who = person.json(&["whoami"]);
     assert!(who.get("expires_at").is_some_and(Value::is_string), "{who}");
     assert_eq!(

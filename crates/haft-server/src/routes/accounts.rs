@@ -121,7 +121,7 @@ pub(crate) async fn connect(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let ConnectBody { flow } = body.json_or_default()?;
+    let ConnectBody { flow } = body.json_or_default::<Option<ConnectBody>>()?.unwrap_or_default();
     let flow = flow.map(|flow| match flow {
         ConnectFlow::Browser => Flow::Browser,
         ConnectFlow::Device => Flow::Device,

@@ -253,7 +253,10 @@ async fn each_person_sees_only_their_own_data() {
     assert_eq!(details["provider"], "mcp:mail");
     assert!(details["url"].as_str().unwrap().ends_with("/ui/accounts?connect=mcp:mail"), "{answer}");
     // A token of nobody has no account, and no page either.
-    let (_, answer) = server.invoke("mail:inbox", json!({})).await;
+    let (_, created) = server.post("/api/tokens", json!({"name": "machine", "role": "caller"})).await;
+    let machine = created["data"]["token"].as_str().unwrap();
+    let call = server.bare(Method::POST, "/api/tools/mail:inbox/invoke").bearer_auth(machine);
+    let (_, answer) = send(call.json(&json!({"args": {}}))).await;
     assert_eq!((code(&answer), &answer["error"]["details"]["url"]), ("credential_required", &Value::Null));
 
     // A queued call waits, and goes on by itself.

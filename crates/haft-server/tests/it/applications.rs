@@ -194,7 +194,7 @@ async fn answer(response: Response) -> HashMap<String, String> {
 async fn target(response: Response) -> String {
     assert_eq!(response.status(), 200);
     let page = response.text().await.unwrap();
-    let target = page.split_once("content=\"0;url=").unwrap_or_else(|| panic!("{page}")).1;
+    let target = page.split_once("content=\"0; url=").unwrap_or_else(|| panic!("{page}")).1;
     unescape(target.split_once('"').unwrap().0)
 }
 
@@ -411,7 +411,7 @@ async fn the_page_needs_a_session_and_comes_back_after_the_login() {
     let first = browser().get(&address).header("sec-fetch-site", "cross-site").send().await.unwrap();
     assert_eq!(first.status(), 200);
     let text = first.text().await.unwrap();
-    let again = text.split_once("content=\"0;url=").unwrap().1.split_once('"').unwrap().0;
+    let again = text.split_once("content=\"0; url=").unwrap().1.split_once('"').unwrap().0;
     let second = browser().get(server.url(&unescape(again))).send().await.unwrap();
     assert_eq!(second.status(), 303);
     let login = second.headers()["location"].to_str().unwrap().to_owned();

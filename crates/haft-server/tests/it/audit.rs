@@ -59,7 +59,8 @@ async fn every_change_is_recorded_with_actor_and_outcome() {
     assert!(!json!(all).to_string().contains("hunter2"));
     let update = &records(&server, "?action=tool.update").await[0];
     assert_eq!((&update["actor_id"], &update["request_id"]), (&id, &json!("req-7")));
-    assert_eq!(all.last().unwrap()["actor_id"], Value::Null);
+    let local = haft_core::actor::LOCAL_OWNER.to_string();
+    assert_eq!(all.last().unwrap()["actor_id"], local);
     assert_eq!(records(&server, "?actor=kim&target=greeter").await.len(), 2);
     assert_eq!(records(&server, "?since=1h").await.len(), 9);
     assert_eq!(records(&server, "?since=2999-01-01T00:00:00Z").await.len(), 0);

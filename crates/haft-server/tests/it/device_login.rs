@@ -95,7 +95,7 @@ async fn a_person_approves_a_command_line() {
     for part in [
         codes.user.as_str(),
         "says it is laptop (127.0.0.1)",
-        "<dd>admin</dd>",
+        "<dd>Admin</dd>",
         "<dd>default</dd>",
         "every tool",
     ] {
@@ -362,7 +362,7 @@ async fn invalid_requests_have_the_errors_of_oauth() {
         assert_eq!((status, &answer["error"]), (400, &json!(expected)), "{path} {fields:?} {answer}");
         assert!(answer["error_description"].is_string(), "{answer}");
     }
-    let long = "x".repeat(10_000);
+    let long = "x".repeat(30_000);
     let large = [client, ("device_name", long.as_str())];
     assert_eq!(form(&server, "/oauth/device_authorization", &large).await.0, 413);
     let (status, answer) = send(server.bare(Method::GET, "/oauth/token")).await;

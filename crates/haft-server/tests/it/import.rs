@@ -334,7 +334,7 @@ async fn a_document_is_a_body_or_is_fetched() {
         (json!({"url": "http://a", "document": {}}), (400, "set either `url` or `document`, not both")),
         (json!({"document": {}, "tag": "x"}), (400, "unknown field `tag`")),
         (json!({"document": {}, "bundle": "a b"}), (400, "bundle name `a b` contains ' '")),
-        (json!({"document": "swagger: '2.0'"}), (400, "Swagger 2.0 is not supported")),
+        (json!({"document": "swagger: '2.0'"}), (400, "missing `paths`")),
         (json!({"document": "x".repeat(5000)}), (413, "the document has 5000 bytes; the limit is 4096")),
         (json!({"document": "x".repeat(90_000)}), (413, "`import.max_document_bytes`")),
         (json!({"openapi": "3.0.0", "paths": {"/a": {"get": {}}}}), (400, "the document has no server")),

@@ -50,8 +50,9 @@ async fn a_fresh_start_has_one_person_who_keeps_name_and_rights() {
         let refused = server.patch(&path, change.clone()).await;
         assert_eq!((refused.0, code(&refused.1)), (409, "conflict"), "{change}: {}", refused.1);
     }
-    let (_, other) =
-        server.post("/api/tokens", json!({"name": "ops", "role": "admin", "platform": true})).await;
+    let (_, other) = server
+        .post("/api/tokens", json!({"name": "ops", "role": "admin", "platform": true, "elevated": true}))
+        .await;
     let other = other["data"]["token"].as_str().unwrap();
     assert_eq!(with(&server, other, Method::DELETE, &path, Value::Null).await.0, 409);
     let server = server.restart().await;
@@ -163,7 +164,7 @@ async fn a_person_has_one_rate_for_sessions_and_tokens() {
     server.create(function_tool("echo", "echo")).await;
     let rate = json!({"calls": 3, "per": "1h"});
     let ann = Person::invite(&server, json!({"name": "Ann", "role": "admin", "rate_limit": rate})).await;
-    let (_, token) = ann.token(&server, json!({})).await;
+    let (_, token) = ann.token(&server, json!({"owner": "me"})).await;
     let body = || json!({"args": {}});
     let in_session = async || ann.send(&server, Method::POST, "/api/tools/echo/invoke", body()).await;
     let with_token = async || with(&server, &token, Method::POST, "/api/tools/echo/invoke", body()).await;

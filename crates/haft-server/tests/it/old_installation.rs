@@ -157,7 +157,7 @@ async fn check(server: &Server, stored: &Stored) {
     assert_eq!(get(&stored.agent, of_agent).await.0, 200);
     assert_eq!(get(&stored.agent, of_local).await.0, 404);
     let (_, chat) = get(&server.token, of_local).await;
-    assert_eq!(chat["data"]["owner"], who["owner_id"], "{chat}");
+    assert_eq!(chat["data"]["owner_id"], who["owner_id"], "{chat}");
     let (_, calls) = get(&stored.agent, "/api/calls").await;
     assert_eq!(calls["data"]["total"], 2, "{calls}");
     let (_, calls) = get(&stored.ops, &format!("/api/calls?actor={LOCAL_OWNER}")).await;

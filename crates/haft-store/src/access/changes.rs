@@ -11,7 +11,7 @@ use crate::database::read_generation;
 use crate::engine::failed_to;
 
 /// How many generations are kept: a node that is further behind reloads everybody.
-const KEPT: i64 = 10_000;
+const KEPT: i64 = 1_000;
 /// Above this number of changes, everybody is reloaded.
 const MAX_CHANGES: i64 = 1_000;
 /// What stands for everybody.
