@@ -38,7 +38,7 @@ async function logIn(world, link) {
 export const tests = {
   async 'a person is invited, logs in with the link, and is disabled'(world) {
     const admin = await world.open('/people');
-    await admin.getByText('No people yet').waitFor();
+    await admin.getByRole('row').filter({ hasText: 'local' }).waitFor();
     const link = await invite(admin, { name: 'Ann Smith', email: 'ann@example.com' });
     const row = admin.getByRole('row').filter({ hasText: 'Ann Smith' });
     await row.getByRole('img', { name: 'Invited' }).waitFor();
@@ -151,9 +151,11 @@ export const tests = {
     const dialog = admin.getByRole('dialog');
     await dialog.getByRole('textbox', { name: 'Name', exact: true }).fill('nightly-report');
     await dialog.getByRole('textbox', { name: 'Purpose' }).fill('Sends the report each night');
+    await dialog.getByRole('textbox', { name: 'Rate limit' }).fill('60');
     await dialog.getByRole('button', { name: 'Create service account' }).click();
     const drawer = admin.getByRole('complementary');
     await drawer.getByRole('heading', { name: 'nightly-report' }).waitFor();
+    await drawer.getByText('60 / 1m').waitFor();
     await drawer.getByRole('button', { name: 'Create token' }).click();
     await dialog.getByRole('textbox', { name: 'Name', exact: true }).fill('cron');
     await dialog.getByRole('button', { name: 'Create token' }).click();
@@ -162,6 +164,10 @@ export const tests = {
     await drawer.getByRole('row').filter({ hasText: 'cron' }).waitFor();
     const session = await world.haft.api('GET', '/session', undefined, { as: value });
     assert.deepEqual([session.name, session.actor.kind], ['nightly-report', 'service_account']);
+    await world.haft.invoke('search_tools', { query: 'report' }, value);
+    await drawer.getByRole('link', { name: 'Show all' }).click();
+    await admin.getByRole('button', { name: 'By nightly-report' }).waitFor();
+    await admin.goBack();
     await drawer.getByRole('button', { name: 'Delete', exact: true }).click();
     await dialog.getByText('1 token stops working at once').waitFor();
     await dialog.getByRole('button', { name: 'Delete', exact: true }).click();

@@ -127,6 +127,7 @@ export interface CallFilters {
   tool?: string;
   status?: string;
   caller?: string;
+  actor?: string;
   error_code?: string;
   since?: string;
   until?: string;

@@ -176,7 +176,7 @@ fn every_page_is_tested_and_every_block_has_a_purpose() {
     // The blocks that do not run as printed; adding one is a deliberate change.
     insta::assert_snapshot!(marks, @r"
     README.md: slow 2
-    docs/accounts.md: needs-network 3
+    docs/accounts.md: fragment 1, needs-network 5
     docs/agents.md: needs-key 1, response 1
     docs/api.md: endless 1, response 3
     docs/apply.md: needs-network 1
@@ -185,7 +185,7 @@ fn every_page_is_tested_and_every_block_has_a_purpose() {
     docs/built-in-tools.md: endless 2, needs-network 1
     docs/cli.md: needs-network 1, needs-terminal 1
     docs/definitions.md: response 1
-    docs/hosted-clients.md: needs-network 1
+    docs/hosted-clients.md: fragment 1, needs-network 2
     docs/http-tools.md: needs-network 1
     docs/large-results.md: response 1
     docs/library.md: fragment 1
@@ -195,7 +195,7 @@ fn every_page_is_tested_and_every_block_has_a_purpose() {
     docs/middleware.md: fragment 1
     docs/models.md: needs-key 1
     docs/openai-endpoint.md: needs-program 1, response 2
-    docs/openapi-import.md: needs-network 1
+    docs/openapi-import.md: needs-network 2
     docs/people.md: needs-network 2
     docs/policy.md: response 1
     docs/remote.md: needs-network 1

@@ -256,7 +256,7 @@ async fn each_person_sees_only_their_own_data() {
     let (_, created) = server.post("/api/tokens", json!({"name": "machine", "role": "caller"})).await;
     let machine = created["data"]["token"].as_str().unwrap();
     let call = server.bare(Method::POST, "/api/tools/mail:inbox/invoke").bearer_auth(machine);
-    let (_, answer) = send(call.json(&json!({"args": {}}))).await;
+    let (_, answer) = send(call.body(json!({"args": {}}).to_string())).await;
     assert_eq!((code(&answer), &answer["error"]["details"]["url"]), ("credential_required", &Value::Null));
 
     // A queued call waits, and goes on by itself.
@@ -348,7 +348,7 @@ async fn a_login_belongs_to_who_began_it() {
     // Somebody else opens the link, or sends the own callback to somebody else.
     let callback = agree(&ann, &server, "mcp:mail", "bob").await;
     let (status, page) = visit(&bob, &server, &callback).await;
-    assert!(status == 403 && page.contains("another person"), "{page}");
+    assert!(status == 403 && page.contains("Another person"), "{page}");
     // It is used up.
     assert_eq!(visit(&ann, &server, &callback).await.0, 400);
     // From another site, the browser sends no session: the page repeats the request.

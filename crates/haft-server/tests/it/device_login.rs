@@ -115,7 +115,7 @@ async fn a_person_approves_a_command_line() {
         ["tenant", "name", "role", "elevated", "platform", "tools", "rate_limit"].map(|key| &who[key]);
     let expected = [
         json!("default"),
-        json!("haft-cli on laptop"),
+        json!("local"),
         json!("admin"),
         json!(false),
         json!(false),

@@ -1,6 +1,6 @@
 /** What the forms of people, service accounts and groups hold, and the bodies that they send. */
 import { ROLES } from '@/api/session';
-import type { Actor, ActorName, ActorPatch, GroupOfActors, GroupPatch, NewGroup, NewPerson, NewServiceAccount, Rights, Role, Session } from '@/api/types';
+import type { Actor, ActorName, ActorPatch, GroupOfActors, GroupPatch, NewGroup, NewPerson, NewServiceAccount, RateLimit, Rights, Role, Session } from '@/api/types';
 
 export interface ActorDraft {
   name: string;
@@ -9,6 +9,7 @@ export interface ActorDraft {
   /** The id of the person who is responsible, or nothing. */
   responsible: string;
   rights: Rights;
+  rate: RateLimit | null;
   /** Ids of groups. */
   groups: string[];
 }
@@ -28,6 +29,7 @@ export function actorDraft(actor?: Actor): ActorDraft {
     description: actor?.description ?? '',
     responsible: actor?.responsible?.id ?? '',
     rights: actor?.membership ?? { role: 'caller', elevated: false, platform: false, tools: null },
+    rate: actor?.rate_limit ?? null,
     groups: actor?.groups.map((group) => group.id) ?? [],
   };
 }
@@ -67,6 +69,7 @@ export function changedActor(actor: Actor, draft: ActorDraft): ActorPatch {
     ...(draft.description === known.description ? {} : { description: draft.description }),
     ...(draft.responsible === known.responsible ? {} : { responsible: draft.responsible }),
     ...changedRights(known.rights, draft.rights),
+    ...(draft.rate?.calls === known.rate?.calls && draft.rate?.per === known.rate?.per ? {} : { rate_limit: draft.rate }),
     ...(isSameSet(draft.groups, known.groups) ? {} : { groups: draft.groups }),
   };
 }
@@ -83,8 +86,8 @@ export function changedGroup(group: GroupOfActors, draft: GroupDraft): GroupPatc
 }
 
 /** In another tenant there are other groups and other people. */
-function common({ name, rights: { role, elevated, tools }, groups }: ActorDraft, tenant: string) {
-  return { name, role, elevated, ...(tools === null ? {} : { tools }), ...(tenant ? { tenant } : groups.length > 0 ? { groups } : {}) };
+function common({ name, rights: { role, elevated, tools }, rate, groups }: ActorDraft, tenant: string) {
+  return { name, role, elevated, ...(tools === null ? {} : { tools }), ...(rate ? { rate_limit: rate } : {}), ...(tenant ? { tenant } : groups.length > 0 ? { groups } : {}) };
 }
 
 export function newPerson(draft: ActorDraft, tenant: string): NewPerson {

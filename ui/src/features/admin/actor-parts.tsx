@@ -18,7 +18,7 @@ import { Time } from '@/parts/time';
 import { actorDraft, mayHoldToken, type ActorDraft } from './actor-draft';
 import { ActorSelect, GroupsField } from './actor-select';
 import { RightsFields } from './rights';
-import { TokenDialog } from './token-form';
+import { RateField, TokenDialog } from './token-form';
 
 export function ActorLink({ actor }: { actor: ActorName }) {
   return <PageLink to={actor.kind === 'person' ? '/people' : '/service-accounts'} search={{ open: actor.id }}>{visibleText(actor.name)}</PageLink>;
@@ -42,7 +42,7 @@ export function ActorForm<R>({ kind, actor, submit, save, onDone, onPicking }: A
   const [tenant, setTenant] = useState('');
   const [failure, setFailure] = useState<unknown>();
   const set = (change: Partial<ActorDraft>) => setDraft({ ...draft, ...change });
-  const action = useAction(() => save(draft, tenant), { invalidates: [peopleKeys.all, keys.session], failed: setFailure, done: onDone });
+  const action = useAction(() => save(draft, tenant), { invalidates: [peopleKeys.all, keys.session, keys.limits], failed: setFailure, done: onDone });
   const isLocked = actor?.is_shared === true && !session.platform;
   const managed = actor?.provisioned ? t('people.scimField') : undefined;
   return (
@@ -55,6 +55,7 @@ export function ActorForm<R>({ kind, actor, submit, save, onDone, onPicking }: A
           : <Textarea label={t('people.purpose')} autosize minRows={1} maxRows={6} maxLength={1000} value={draft.description} onChange={(event) => set({ description: event.currentTarget.value })} />}
         {kind === 'service_account' && !tenant && <ActorSelect label={t('people.responsible')} description={t('people.responsibleHelp')} value={draft.responsible} known={actor?.responsible} onChange={(responsible) => set({ responsible })} />}
         <RightsFields value={draft.rights} onChange={(rights) => set({ rights })} platform={kind === 'person'} onPicking={onPicking} />
+        <RateField description={t('people.rateHelp')} value={draft.rate} onChange={(rate) => set({ rate })} />
         {!tenant && <GroupsField value={draft.groups} onChange={(groups) => set({ groups })} />}
         {!actor && session.platform && <TextInput label={t('tokens.tenant')} placeholder={session.tenant} value={tenant} onChange={(event) => setTenant(event.currentTarget.value)} />}
         {Boolean(failure) && <ErrorPanel error={failure} />}

@@ -14,7 +14,7 @@ import { RightsFields } from './rights';
 const rights = (change: Partial<Rights> = {}): Rights => ({ role: 'caller', elevated: false, platform: false, tools: null, ...change });
 const actor = (change: Partial<Actor> = {}): Actor => ({
   id: 'ann', kind: 'person', name: 'Ann Smith', email: 'ann@example.com', description: '', responsible: null, status: 'active', tenant: 'default', membership: rights(),
-  groups: [{ id: 'g1', name: 'finance' }], rights: rights({ role: 'editor' }), is_shared: false, is_suspended: false, provisioned: null, tokens: 0, sessions: 1, created_at: '2026-01-31T12:00:00Z', modified_at: '2026-01-31T12:00:00Z', last_seen_at: null, ...change,
+  groups: [{ id: 'g1', name: 'finance' }], rights: rights({ role: 'editor' }), is_shared: false, is_suspended: false, provisioned: null, rate_limit: null, tokens: 0, sessions: 1, created_at: '2026-01-31T12:00:00Z', modified_at: '2026-01-31T12:00:00Z', last_seen_at: null, ...change,
 });
 const group = (change: Partial<GroupOfActors> = {}): GroupOfActors => ({
   id: 'g1', name: 'finance', description: '', tenant: 'default', rights: rights({ tools: ['bank:*'] }), members: [{ id: 'ann', kind: 'person', name: 'Ann Smith' }], is_provisioned: false,
@@ -40,6 +40,12 @@ describe('a change of a person', () => {
     expect(changedActor(known, { ...actorDraft(known), groups: ['g2', 'g1'] })).toEqual({});
     expect(changedActor(known, { ...actorDraft(known), groups: [] })).toEqual({ groups: [] });
   });
+  it('sets and removes the rate limit', () => {
+    const known = actor({ rate_limit: { calls: 60, per: '1m' } });
+    expect(changedActor(known, { ...actorDraft(known), rate: { calls: 60, per: '1m' } })).toEqual({});
+    expect(changedActor(known, { ...actorDraft(known), rate: { calls: 60, per: '1h' } })).toEqual({ rate_limit: { calls: 60, per: '1h' } });
+    expect(changedActor(known, { ...actorDraft(known), rate: null })).toEqual({ rate_limit: null });
+  });
   it('takes the platform away with the role of an admin', () => {
     const known = actor({ membership: rights({ role: 'admin', platform: true }) });
     expect(changedActor(known, { ...actorDraft(known), rights: rights({ role: 'editor', platform: true }) })).toEqual({ role: 'editor', platform: false });
@@ -51,6 +57,11 @@ describe('new ones', () => {
     const draft = { ...actorDraft(), name: 'Ann', email: 'ann@example.com', groups: ['g1'], description: 'x', responsible: 'bob' };
     expect(newPerson(draft, '')).toEqual({ name: 'Ann', email: 'ann@example.com', role: 'caller', elevated: false, groups: ['g1'] });
     expect(newServiceAccount(draft, '')).toEqual({ name: 'Ann', description: 'x', responsible: 'bob', role: 'caller', elevated: false, groups: ['g1'] });
+  });
+  it('have a rate limit where one is set', () => {
+    const draft = { ...actorDraft(), name: 'x', rate: { calls: 5, per: '1s' } };
+    expect(newPerson(draft, '')).toMatchObject({ rate_limit: { calls: 5, per: '1s' } });
+    expect(newServiceAccount(draft, 'acme')).toMatchObject({ rate_limit: { calls: 5, per: '1s' } });
   });
   it('leave out groups and people of this tenant in another one', () => {
     const draft = { ...actorDraft(), name: 'x', groups: ['g1'], responsible: 'bob' };

@@ -24,6 +24,7 @@ import { changedActor, newPerson } from './actor-draft';
 import { ActorForm, ActorTokens } from './actor-parts';
 import { ActorSelect } from './actor-select';
 import { RightsChips, rightsRows } from './rights';
+import { rateText } from './token-form';
 
 const STATUSES: readonly ActorStatus[] = ['active', 'invited', 'disabled'];
 
@@ -125,7 +126,7 @@ function Detail({ id, known, onLink, onClose }: { id: string; known: Actor | und
         <Actions person={person} onLink={onLink} onGone={onClose} />
         {person.provisioned && <Text size="xs" c="dimmed">{t('people.scimNote')}</Text>}
         <SectionTitle>{t('people.rights')}</SectionTitle>
-        <Facts rows={rightsRows(person.rights, t)} />
+        <Facts rows={[...rightsRows(person.rights, t), [t('tokens.rateLimit'), rateText(person.rate_limit, t)]]} />
         {person.groups.length > 0 && (
           <Facts rows={[
             [t('nav.groups'), <Group key="groups" gap="sm">{person.groups.map((group) => <PageLink key={group.id} to="/groups" search={{ open: group.id }}>{visibleText(group.name)}</PageLink>)}</Group>],
@@ -140,7 +141,7 @@ function Detail({ id, known, onLink, onClose }: { id: string; known: Actor | und
         <Facts rows={[
           [t('people.lastSeen'), <Time key="seen" at={person.last_seen_at} />],
           [t('tokens.tenant'), person.tenant],
-          [t('nav.calls'), <PageLink key="calls" to="/calls" search={{ caller: person.id, since: '30d' }}>{t('common.showAll')}</PageLink>],
+          [t('nav.calls'), <PageLink key="calls" to="/calls" search={{ actor: person.id, since: '30d' }}>{t('common.showAll')}</PageLink>],
           [t('common.created'), <Time key="created" at={person.created_at} />], [t('common.modified'), <Time key="modified" at={person.modified_at} />],
           ['ID', <Mono key="id">{person.id}</Mono>],
           ...scimRows(person, t),

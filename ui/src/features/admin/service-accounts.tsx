@@ -21,6 +21,7 @@ import { useUrlState } from '@/parts/url-state';
 import { changedActor, newServiceAccount } from './actor-draft';
 import { ActorForm, ActorLink, ActorTokens } from './actor-parts';
 import { RightsChips, rightsRows } from './rights';
+import { rateText } from './token-form';
 
 function Detail({ account, onClose }: { account: Actor; onClose: () => void }) {
   const t = useT();
@@ -46,14 +47,14 @@ function Detail({ account, onClose }: { account: Actor; onClose: () => void }) {
         </Group>
         <ActorTokens actor={account} />
         <SectionTitle>{t('people.rights')}</SectionTitle>
-        <Facts rows={rightsRows(account.rights, t)} />
+        <Facts rows={[...rightsRows(account.rights, t), [t('tokens.rateLimit'), rateText(account.rate_limit, t)]]} />
         <SectionTitle>{t('tools.about')}</SectionTitle>
         <Facts rows={[
           [t('people.responsible'), account.responsible ? <ActorLink key="responsible" actor={account.responsible} /> : t('serviceAccounts.nobody')],
           [t('nav.groups'), account.groups.length > 0 && <Group key="groups" gap="sm">{account.groups.map((group) => <PageLink key={group.id} to="/groups" search={{ open: group.id }}>{visibleText(group.name)}</PageLink>)}</Group>],
           [t('people.lastSeen'), <Time key="seen" at={account.last_seen_at} />],
           [t('tokens.tenant'), account.tenant],
-          [t('nav.calls'), <PageLink key="calls" to="/calls" search={{ caller: account.id, since: '30d' }}>{t('common.showAll')}</PageLink>],
+          [t('nav.calls'), <PageLink key="calls" to="/calls" search={{ actor: account.id, since: '30d' }}>{t('common.showAll')}</PageLink>],
           [t('common.created'), <Time key="created" at={account.created_at} />], [t('common.modified'), <Time key="modified" at={account.modified_at} />],
           ['ID', <Mono key="id">{account.id}</Mono>],
         ]} />

@@ -6,7 +6,7 @@ import { keys } from '@/api/keys';
 import { peopleKeys } from '@/api/people';
 import { hasRole, useMay, useSession } from '@/api/session';
 import type { Actor, CreatedToken, RateLimit, Role } from '@/api/types';
-import { useT } from '@/i18n';
+import { useT, type Translate } from '@/i18n';
 import { useAction } from '@/parts/feedback';
 import { visibleText } from '@/parts/format';
 import { ShownOnce } from '@/parts/secret-field';
@@ -15,11 +15,16 @@ import { ME, NOBODY, rolesUpTo, tokenBounds, toOption, type ActorOption } from '
 import { ActorSelect } from './actor-select';
 import { RoleSelect } from './rights';
 
-export function RateField({ value, onChange }: { value: RateLimit | null; onChange: (value: RateLimit | null) => void }) {
+/** `60 / 1m`, or that there is none. */
+export function rateText(rate: RateLimit | null, t: Translate): string {
+  return rate ? `${rate.calls.toLocaleString()} / ${rate.per}` : t('limits.unlimited');
+}
+
+export function RateField({ description, value, onChange }: { description?: string; value: RateLimit | null; onChange: (value: RateLimit | null) => void }) {
   const t = useT();
   return (
     <Group align="flex-end" gap="xs" wrap="nowrap">
-      <NumberInput flex={1} label={t('tokens.rateLimit')} placeholder={t('limits.unlimited')} min={1} value={value?.calls ?? ''} onChange={(next) => onChange(typeof next === 'number' ? { calls: next, per: value?.per ?? '1m' } : null)} />
+      <NumberInput flex={1} label={t('tokens.rateLimit')} description={description} placeholder={t('limits.unlimited')} min={1} value={value?.calls ?? ''} onChange={(next) => onChange(typeof next === 'number' ? { calls: next, per: value?.per ?? '1m' } : null)} />
       <Select w={130} aria-label={t('tokens.period')} data={[{ value: '1s', label: t('tokens.perSecond') }, { value: '1m', label: t('tokens.perMinute') }, { value: '1h', label: t('tokens.perHour') }, { value: '1d', label: t('tokens.perDay') }, ...(value && !['1s', '1m', '1h', '1d'].includes(value.per) ? [{ value: value.per, label: value.per }] : [])]}
         value={value?.per ?? '1m'} disabled={value === null} allowDeselect={false} onChange={(next) => { if (value) onChange({ ...value, per: next ?? '1m' }); }} />
     </Group>

@@ -21,7 +21,7 @@ import { useUrlState } from '@/parts/url-state';
 import { mayHoldToken } from './actor-draft';
 import { ActorLink } from './actor-parts';
 import { RightsChips, rightsRows } from './rights';
-import { RateField, TokenDialog } from './token-form';
+import { RateField, rateText, TokenDialog } from './token-form';
 
 function LimitForm({ token, onDone }: { token: Token; onDone: () => void }) {
   const t = useT();
@@ -55,7 +55,7 @@ function Detail({ token, onMade, onClose }: { token: Token; onMade: (token: Crea
         <Facts rows={[
           [t('tokens.owner'), mayAdmin && (token.actor ? <ActorLink key="owner" actor={token.actor} /> : t('tokens.nobody'))],
           ...rightsRows(token, t),
-          [t('tokens.rateLimit'), token.rate_limit ? `${token.rate_limit.calls.toLocaleString()} / ${token.rate_limit.per}` : t('limits.unlimited')],
+          [t('tokens.rateLimit'), rateText(token.rate_limit, t)],
           [t('tokens.tenant'), token.tenant],
           [t('tokens.lastUsed'), <Time key="used" at={token.last_used_at} />],
           [t('common.created'), <Time key="created" at={token.created_at} />],
@@ -89,7 +89,7 @@ export function TokensPage() {
     { key: 'role', header: t('tokens.role'), width: 'minmax(8rem, 1fr)', render: (row) => <RightsChips rights={row} /> },
     { key: 'tools', header: t('tokens.tools'), width: 'minmax(6rem, 1.4fr)', secondary: true, render: (row) => (row.tools ? visibleText(row.tools.join(', ')) : <Text c="dimmed">{t('common.all')}</Text>) },
     ...(mayAdmin ? [{ key: 'tenant', header: t('tokens.tenant'), width: '8rem', secondary: true, render: (row: Token) => <Text c="dimmed" truncate>{row.tenant}</Text> }] : []),
-    { key: 'rate', header: t('tokens.rateLimit'), width: '8rem', secondary: true, render: (row) => (row.rate_limit ? `${row.rate_limit.calls.toLocaleString()} / ${row.rate_limit.per}` : <Text c="dimmed">{t('limits.unlimited')}</Text>) },
+    { key: 'rate', header: t('tokens.rateLimit'), width: '8rem', secondary: true, render: (row) => <Text c={row.rate_limit ? undefined : 'dimmed'}>{rateText(row.rate_limit, t)}</Text> },
     { key: 'used', header: t('tokens.lastUsed'), width: '8rem', render: (row) => <Time at={row.last_used_at} /> },
     { key: 'expires', header: t('approvals.expires'), width: '8rem', render: (row) => (row.expires_at ? <Time at={row.expires_at} /> : <Text c="dimmed">{t('common.never')}</Text>) },
   ], [t, mayAdmin]);

@@ -24,7 +24,7 @@ import { PERIOD_NAMES, readRange } from './ranges';
 
 const STATUSES = ['success', 'error', 'running', 'pending', 'awaiting_approval', 'cancelled', 'denied', 'expired', 'interrupted'];
 const SURFACES = ['rest', 'mcp', 'cli', 'test'];
-const FILTERS = ['tool', 'status', 'caller', 'surface', 'error_code', 'parent_id', 'q'] as const;
+const FILTERS = ['tool', 'status', 'caller', 'actor', 'surface', 'error_code', 'parent_id', 'q'] as const;
 const BUCKETS = 60;
 const TICK_MS = 15_000;
 
@@ -84,6 +84,8 @@ export function CallsPage() {
   const callers = useMemo(() => [...new Set(calls.map((call) => call.caller))].toSorted().map((value) => ({ value, label: visibleText(value) })), [calls]);
   const tools = useMemo(() => [...new Set([...calls.map((call) => call.tool), ...(url['tool'] ? [url['tool']] : [])])].toSorted().map((value) => ({ value, label: visibleText(shortName(value)) })), [calls, url]);
   const codes = useMemo(() => [...new Set(calls.flatMap((call) => (call.error ? [call.error.code] : [])))].toSorted().map((value) => ({ value, label: value })), [calls]);
+  const { actor } = url;
+  const actorName = calls.find((call) => call.actor_id === actor)?.caller ?? actor?.slice(-8) ?? '';
   const isFiltered = Object.keys(filters).length > 0;
   const clear = () => setUrl(Object.fromEntries(FILTERS.map((key) => [key, undefined])));
   const single = (key: string) => ({ value: url[key] ? [url[key]] : [], onChange: (value: string[]) => setUrl({ [key]: value.at(-1) }) });
@@ -102,6 +104,7 @@ export function CallsPage() {
         <Facet label={t('calls.caller')} choices={url['caller'] && !callers.some((item) => item.value === url['caller']) ? [...callers, { value: url['caller'], label: url['caller'] }] : callers} {...single('caller')} />
         <Facet label={t('calls.surface')} choices={SURFACES.map((value) => ({ value, label: t(`surface.${value}` as MessageKey) }))} {...single('surface')} />
         {(codes.length > 0 || url['error_code']) && <Facet label={t('calls.error')} choices={url['error_code'] && codes.length === 0 ? [{ value: url['error_code'], label: url['error_code'] }] : codes} {...single('error_code')} />}
+        {actor && <Button variant="light" color="gray" onClick={() => setUrl({ actor: undefined })}>{t('calls.by', { name: visibleText(actorName) })} ×</Button>}
         {url['parent_id'] && <Button variant="light" color="gray" onClick={() => setUrl({ parent_id: undefined })}>{t('calls.childrenOf', { id: url['parent_id'].slice(-8) })} ×</Button>}
         <ClearFilters visible={isFiltered} onClear={clear} />
         <span style={{ flex: 1 }} />

@@ -29,6 +29,7 @@ export const calls = {
   'calls.approval': ['Approval', 'Freigabe'],
   'calls.parent': ['Called by', 'Aufgerufen von'],
   'calls.children': ['Calls that it made: {n}', 'Eigene Aufrufe: {n}'],
+  'calls.by': ['By {name}', 'Von {name}'],
   'calls.childrenOf': ['Made by {id}', 'Aufgerufen von {id}'],
   'surface.rest': ['REST', 'REST'],
   'surface.mcp': ['MCP', 'MCP'],

@@ -45,6 +45,7 @@ export const people = {
   'people.purpose': ['Purpose', 'Zweck'],
   'people.responsible': ['Responsible', 'Verantwortlich'],
   'people.responsibleHelp': ['The person to ask about it', 'Wer dazu Auskunft gibt'],
+  'people.rateHelp': ['All sessions and tokens together', 'Alle Sitzungen und Token zusammen'],
   'people.serviceAccount': ['Service account', 'Dienstkonto'],
   'serviceAccounts.new': ['New service account', 'Neues Dienstkonto'],
   'serviceAccounts.create': ['Create service account', 'Dienstkonto erstellen'],

@@ -330,6 +330,8 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
         ("calls", "id") => first.calls.clone(),
         ("approvals", "id") => texts(&[&first.approval]),
         ("approval-grants", "id") => texts(&[&first.grant]),
+        // There is none: it names nobody's login.
+        ("logins", "id") => texts(&["019a8f50-b7b6-7a01-9a05-a22a6e0af101"]),
         ("sessions", "id") => texts(&["9f86d081884c7d659a2feaa0c55ad015"]),
         ("tokens", "id") => texts(&[&first.token, &first.application]),
         ("applications", "id") => texts(&[&first.application, &first.token]),
