@@ -1,36 +1,31 @@
 //! Tenants, people, tokens and sessions in memory. Lookups are lock-free; a change replaces the snapshot.
 
-mod shard_map;
 mod snapshot;
+mod token;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use haft_core::actor::{
-    ActingAs, ActorRecord, AssignedRights, ENVIRONMENT_TOKEN, GroupRecord, LOCAL_OWNER, Membership,
-    login_key, owner_key,
-};
+use haft_core::actor::{ActingAs, ENVIRONMENT_TOKEN, LOCAL_OWNER, login_key, owner_key};
 use haft_core::id::{ActorId, TokenId};
 use haft_core::live::MemberEvent;
 use haft_core::login::SessionRecord;
 use haft_core::name::TenantId;
 use haft_core::principal::{ActingAgent, Principal};
 use haft_core::tenant::{Tenant, TenantLimits};
-use haft_core::token::TokenRecord;
 use haft_core::{Timestamp, hash};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-pub(crate) use self::shard_map::ShardMap;
 use self::snapshot::Snapshot;
+pub use self::token::Token;
+use crate::access_records::AccessRecords;
 
 /// How often an identity that holds a connection is checked besides changes, so that an expiry is noticed.
 const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Uses within this time are noted once, so that busy tokens do not contend.
-const USE_RESOLUTION_MICROS: i64 = 1_000_000;
 
 /// All tenants, tokens and sessions.
 #[derive(Default)]
@@ -41,37 +36,6 @@ pub struct Access {
     /// The generation of the store that was loaded last. The lock serialises reloads, so that an older state never replaces
     /// a newer one.
     pub reload: tokio::sync::Mutex<Option<i64>>,
-}
-
-/// A value of a token that gives access, or the login of a person without one.
-#[derive(Debug)]
-pub struct Token {
-    pub principal: Arc<Principal>,
-    /// The hash of the value, or the [`login_key`] of a person.
-    pub hash: String,
-    pub expires_at: Option<Timestamp>,
-    /// The last use of the token, and of its person or service account.
-    last_uses: Vec<Arc<LastUse>>,
-}
-
-/// When a token, a person or a service account was last used, in microseconds.
-#[derive(Debug, Default)]
-struct LastUse {
-    at: AtomicI64,
-    saved: AtomicI64,
-}
-
-/// The state that [`Access::replace`] loads.
-#[derive(Default)]
-pub struct AccessRecords {
-    pub tenants: Vec<Tenant>,
-    pub tokens: Vec<TokenRecord>,
-    pub sessions: Vec<SessionRecord>,
-    pub actors: Vec<ActorRecord>,
-    pub memberships: Vec<Membership>,
-    /// What the rules of issuers have assigned.
-    pub assigned: Vec<AssignedRights>,
-    pub groups: Vec<GroupRecord>,
 }
 
 /// Who had access until now, and who changed.
@@ -340,43 +304,4 @@ fn with_rights_of(principal: &Principal, actor: &ActingAs, login: &Principal) ->
     // A client of the local owner can be less than elevated.
     let elevated = login.elevated && principal.elevated;
     Principal { actor: Some(Arc::new(acting)), elevated, agent: principal.agent.clone(), ..login.clone() }
-}
-
-impl Token {
-    /// Returns what it gives with a value that ends earlier.
-    #[must_use]
-    pub fn until(&self, end: Timestamp) -> Self {
-        Self {
-            principal: Arc::clone(&self.principal),
-            hash: self.hash.clone(),
-            expires_at: self.expires_at.into_iter().chain([end]).min(),
-            last_uses: self.last_uses.clone(),
-        }
-    }
-
-    /// Returns whether it is the login of a person, not a value that somebody keeps.
-    pub fn is_login(&self) -> bool {
-        let own = self.principal.actor.as_ref();
-        own.is_some_and(|own| self.hash == login_key(own.id, &self.principal.tenant))
-    }
-
-    fn is_valid(&self, now: Timestamp) -> bool {
-        self.expires_at.is_none_or(|end| now < end)
-    }
-}
-
-impl LastUse {
-    fn note(&self, now: Timestamp) {
-        let now = now.as_microsecond();
-        if now - self.at.load(Ordering::Relaxed) >= USE_RESOLUTION_MICROS {
-            self.at.store(now, Ordering::Relaxed);
-        }
-    }
-
-    /// Returns the use if it is not saved yet, and marks it as saved.
-    fn take(&self) -> Option<Timestamp> {
-        let at = self.at.load(Ordering::Relaxed);
-        let is_new = self.saved.swap(at, Ordering::Relaxed) < at;
-        is_new.then(|| Timestamp::from_microsecond(at).ok()).flatten()
-    }
 }

@@ -11,7 +11,7 @@ use haft_oauth::exchange::{Request, Target};
 use haft_store::Store;
 
 use crate::issuers::{IssuerError, Issuers};
-use crate::sign_on::{LoginTokenError, client_secret, login_token};
+use crate::stored_login::{LoginTokenError, client_secret, login_token};
 
 /// The most tokens that are kept.
 const MAX_TOKENS: usize = 10_000;

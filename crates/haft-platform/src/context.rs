@@ -26,7 +26,8 @@ use haft_store::{AccessChanges, MemberRecords, Store};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::access::{Access, AccessRecords, LostAccess};
+use crate::access::{Access, LostAccess};
+use crate::access_records::AccessRecords;
 use crate::artifact_host::ArtifactHost;
 use crate::attempt_limit::AttemptLimit;
 use crate::client_documents::ClientDocuments;

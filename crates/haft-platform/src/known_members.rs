@@ -9,7 +9,8 @@ use haft_core::live::{MemberEvent, MemberKind, ObjectAction};
 use haft_core::name::TenantId;
 use uuid::Uuid;
 
-use crate::access::{AccessRecords, ShardMap};
+use crate::access_records::AccessRecords;
+use crate::shard_map::ShardMap;
 
 /// Above this number, the changes of a tenant are one event.
 const MAX_EVENTS: usize = 20;

@@ -11,6 +11,7 @@
 )]
 
 pub mod access;
+pub mod access_records;
 mod account_exchange;
 mod account_source;
 pub mod accounts;
@@ -68,6 +69,7 @@ pub mod policy;
 pub mod policy_explanation;
 pub mod python_packages;
 mod random;
+pub mod rate_text;
 pub mod rendering;
 pub mod request_id;
 pub mod resource_kind;
@@ -83,8 +85,10 @@ pub mod secret_command;
 pub mod secrets;
 pub mod sent_text;
 pub mod settings;
+mod shard_map;
 pub mod sign_on;
 mod start_error;
+mod stored_login;
 pub mod stream_limit;
 pub mod supervisor;
 pub mod tenant_files;

@@ -3,10 +3,10 @@
 mod bearer;
 mod claims;
 mod error;
+mod kept_login;
 mod login;
 mod logout;
 mod person;
-mod stored_login;
 mod trial;
 
 pub(crate) use bearer::TENANT_CLAIM;
@@ -17,5 +17,4 @@ pub use login::{Answer, BeginLogin, BegunLogin, FinishedLogin, LIFETIME, begin, 
 pub use logout::{end_sessions, logout_url};
 pub(crate) use person::choose_tenant;
 pub use person::{AssignedGroups, person_of_claims};
-pub(crate) use stored_login::{LoginTokenError, client_secret, login_token};
 pub use trial::{IssuerReport, Trial, TrialPerson, TrialRule, TrialTenant, issuers, trial};

@@ -1,6 +1,7 @@
 //! The layer below all domains of the store: the database, the home folder, the clock, the leases of the nodes, and the
 //! notification of changes.
 
+pub(crate) mod access_changes;
 pub(crate) mod nodes;
 pub(crate) mod reports;
 
@@ -13,7 +14,6 @@ use haft_core::{Clock, Timestamp};
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 use tokio::sync::{Mutex, MutexGuard, watch};
 
-use crate::access::record_access_change;
 use crate::database::nodes::Leases;
 use crate::database::reports::ChangeReports;
 use crate::engine::{Engine, failed_to};
@@ -83,7 +83,7 @@ impl<'a> SharedChange<'a> {
         database.engine.notify(&mut tx, &database.node, changed).await?;
         let advanced = advance_generation(&mut tx, subject).await?;
         if changed.tokens {
-            record_access_change(&mut tx, advanced, &changed.actors).await?;
+            access_changes::record(&mut tx, advanced, &changed.actors).await?;
         }
         tx.commit().await?;
         generation.advance(advanced);

@@ -2,8 +2,8 @@
 
 use haft_core::finding::Severity;
 
-use super::Report;
 use super::fold::fold_name;
+use super::report::Report;
 
 /// Names of arguments that ask for a credential.
 const CREDENTIALS: [&str; 34] = [

@@ -8,7 +8,8 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use haft_core::finding::Severity;
 use regex::Regex;
 
-use super::{Report, fold, phrases};
+use super::report::Report;
+use super::{fold, phrases};
 
 /// The minimum number of characters of decoded text.
 const MIN_TEXT: usize = 12;

@@ -2,8 +2,8 @@
 
 use haft_core::finding::Severity;
 
-use super::Report;
 use super::fold::{is_bidi, is_filler, is_tag, is_variation_selector, is_zero_width, look_alike};
+use super::report::Report;
 
 /// How many invisible characters in a row cannot be an accident.
 const MIN_RUN: usize = 4;

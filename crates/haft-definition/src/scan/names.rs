@@ -7,9 +7,9 @@ use haft_core::finding::Severity;
 use haft_core::mcp::ListedTool;
 use regex::Regex;
 
-use super::Report;
 use super::fold::{fold_name, is_invisible, look_alike};
 use super::hidden::is_foreign_look_alike;
+use super::report::Report;
 
 /// How many bytes before the name of another tool are searched for an order.
 const ORDER_DISTANCE: usize = 80;

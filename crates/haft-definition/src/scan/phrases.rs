@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use haft_core::finding::Severity::{self, Hard, Soft};
 use regex::{Regex, RegexSet};
 
-use super::Report;
 use super::phrase_table::{FRAGMENTS, RULES};
+use super::report::Report;
 
 /// How many bytes around a match are shown.
 const CONTEXT: usize = 30;

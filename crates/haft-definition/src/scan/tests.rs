@@ -1,9 +1,11 @@
 //! Tables of definitions and the rules that they break.
 
+use haft_core::finding::{Finding, Severity};
 use haft_core::mcp::ListedTool;
 use serde_json::json;
 
-use super::*;
+use super::Scanner;
+use super::report::MAX_EXCERPT;
 
 /// Returns the broken rules; hard ones start with `!`.
 fn rules(findings: &[Finding]) -> Vec<String> {

@@ -16,9 +16,10 @@ use haft_core::principal::Principal;
 use haft_core::tenant::Tenant;
 use haft_core::token::TokenRecord;
 
-use super::shard_map::ShardMap;
-use super::{AccessRecords, LastUse, Token};
+use super::token::{LastUse, Token};
+use crate::access_records::AccessRecords;
 use crate::known_members::KnownMembers;
+use crate::shard_map::ShardMap;
 
 /// Tenants, people, tokens and sessions. A copy shares what does not differ.
 #[derive(Default, Clone)]

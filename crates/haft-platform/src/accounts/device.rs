@@ -15,7 +15,7 @@ use haft_store::{DeviceConnection, DeviceConnectionState, PendingLogin};
 use uuid::Uuid;
 
 use super::connect::{connected, own_account};
-use super::login::login_at;
+use super::provider_login::login_at;
 use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;

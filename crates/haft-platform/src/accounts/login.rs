@@ -9,12 +9,13 @@ use haft_core::outcome::ErrorCode;
 use haft_core::principal::Principal;
 use haft_core::secret::SecretSource as _;
 use haft_core::token::Role;
-use haft_mcp::client::{BegunLogin, Callback, OAuthError, ProviderLogin, finish_login};
+use haft_mcp::client::{BegunLogin, Callback, OAuthError, finish_login};
 use haft_store::{PendingLogin, PendingLoginStart};
 use url::Url;
 
 use super::connect::{connected, own_account};
 use super::device::{BegunDevice, begin_device};
+use super::provider_login::login_at;
 use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
@@ -137,27 +138,6 @@ async fn login_page(
         .append_pair("next", "/ui/accounts")
         .append_pair("tenant", identity.tenant.as_str());
     Ok(Some(page))
-}
-
-/// Opens the login of the caller at a provider that an admin has defined.
-pub(super) async fn login_at(
-    app: &Context,
-    identity: &Identity,
-    provider: &str,
-) -> Result<(AccountId, ProviderLogin), ServiceError> {
-    if provider.starts_with("mcp:") {
-        let message = format!("`{provider}` is an MCP server: logins there need a browser, not a code");
-        return Err(ServiceError::bad_request(message));
-    }
-    let definition = app.store().accounts().provider(&identity.tenant, provider).await?;
-    let definition = definition.ok_or_else(|| ServiceError::not_found("account provider", provider))?;
-    let Some(oauth) = &definition.oauth else {
-        let message = format!("`{provider}` needs an API key; use `PUT /api/accounts/{provider}`");
-        return Err(ServiceError::bad_request(message));
-    };
-    let account = own_account(identity, provider)?;
-    let login = app.secrets().account_source().login(&account, oauth).await?;
-    Ok((account, login))
 }
 
 /// Begins the login to an MCP server that all callers share; returns the URL to open.

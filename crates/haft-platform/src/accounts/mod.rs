@@ -3,6 +3,7 @@
 mod connect;
 mod device;
 mod login;
+mod provider_login;
 mod providers;
 
 pub(crate) use connect::connected;

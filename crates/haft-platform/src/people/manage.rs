@@ -22,9 +22,9 @@ use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
 use crate::login::LoginLink;
+use crate::rate_text::RateText;
 use crate::rights::{check_rate, check_rights, default_rate, named_tenant};
 use crate::runs::RunEngine;
-use crate::tokens::RateText;
 
 /// The most people and service accounts of a tenant.
 pub(crate) const MAX_MEMBERS: usize = 10_000;

@@ -23,12 +23,13 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::error::SignOnError;
+use super::kept_login;
 use super::person::{choose_tenant, person_of_claims};
-use super::stored_login;
 use crate::access::Token;
 use crate::context::Context;
 use crate::issuers::Issuer;
 use crate::random;
+use crate::stored_login;
 use crate::stream_limit::network;
 
 /// How long a login may take.
@@ -153,7 +154,7 @@ pub async fn finish(
     let (claims, tokens) = verified_claims(app, issuer, answer, &binding).await?;
     let person = person_of_claims(app, issuer, &claims).await?;
     let issuer_session = issuer_session(&issuer.settings.issuer, jwt::session(&claims));
-    if let Err(error) = stored_login::keep(app, issuer, person, (tokens.as_ref(), &issuer_session)).await {
+    if let Err(error) = kept_login::keep(app, issuer, person, (tokens.as_ref(), &issuer_session)).await {
         // The person can log in; tools that need the login say so.
         tracing::error!(issuer = issuer.settings.id, error = error.message, "a login cannot be kept");
     }

@@ -10,8 +10,8 @@ use haft_oauth::oidc;
 use url::Url;
 
 use super::error::SignOnError;
+use super::kept_login;
 use super::login::{find, issuer_session};
-use super::stored_login;
 use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
@@ -56,7 +56,7 @@ pub async fn end_sessions(app: &Arc<Context>, issuer: &str, logout_token: &str) 
                 (Some(named), _) => {
                     let ended = app.store().access().end_issuer_sessions(named.clone(), unnamed).await?;
                     for id in person.into_iter().chain(ended) {
-                        stored_login::end_session(&app, &issuer, id, &named).await?;
+                        kept_login::end_session(&app, &issuer, id, &named).await?;
                     }
                 }
                 (None, Some(id)) => drop(app.store().access().end_person_sessions(id).await?),

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use haft_core::id::TokenId;
-use haft_core::limit::CallRate;
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::AllowList;
 use haft_core::problem::{excerpt, nearest};
@@ -19,6 +18,7 @@ use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::rate_text::RateText;
 use crate::rights::{default_rate, named_tenant};
 
 /// The longest time that the old value of a rotated token works.
@@ -54,37 +54,6 @@ fn lifetime_of(field: &str, text: &str) -> Result<Duration, ServiceError> {
 
 fn too_long() -> ServiceError {
     ServiceError::bad_request("invalid `expires_in`: too long; omit it for a token that does not expire")
-}
-
-/// The most calls of a rate.
-const MAX_CALLS: u32 = 1_000_000_000;
-
-/// A number of calls per period, in text form.
-#[derive(Debug)]
-pub struct RateText {
-    pub calls: u32,
-    /// The period, a duration such as `1m`.
-    pub per: String,
-}
-
-impl RateText {
-    /// Checks the rate; errors name the field.
-    pub(crate) fn check(&self) -> Result<CallRate, ServiceError> {
-        if !(1..=MAX_CALLS).contains(&self.calls) {
-            return Err(ServiceError::bad_request(format!(
-                "invalid `rate_limit.calls`: {}; expected 1 to {MAX_CALLS}",
-                self.calls
-            )));
-        }
-        let period = duration::parse(&self.per, Duration::from_secs(1))
-            .map_err(|error| ServiceError::bad_request(format!("invalid `rate_limit.per`: {error}")))?;
-        if period.is_zero() {
-            return Err(ServiceError::bad_request(
-                "invalid `rate_limit.per`: must be longer than zero, such as `1m`",
-            ));
-        }
-        Ok(CallRate { calls: self.calls, period })
-    }
 }
 
 /// What a new token may do.

@@ -8,6 +8,5 @@ pub(crate) use grants::own_expiry;
 pub use grants::{find, require_token_owner};
 pub(crate) use manage::like_own;
 pub use manage::{
-    IssuedToken, RateText, TokenFields, assign, create, delete, lifetime, list, rotate, set_rate,
-    unmatched_rules,
+    IssuedToken, TokenFields, assign, create, delete, lifetime, list, rotate, set_rate, unmatched_rules,
 };

@@ -2,7 +2,7 @@
 
 use haft_core::token::Role;
 
-use super::Texts;
+use super::texts::Texts;
 
 pub(super) static TEXTS: Texts = Texts {
     lang: "en",

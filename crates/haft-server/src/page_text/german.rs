@@ -5,7 +5,7 @@ use haft_core::token::Role;
 use haft_platform::accounts::LoginError;
 use haft_platform::sign_on::SignOnError;
 
-use super::Texts;
+use super::texts::Texts;
 
 pub(super) static TEXTS: Texts = Texts {
     lang: "de",

@@ -15,7 +15,8 @@ use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
 use haft_platform::Installation;
-use haft_platform::tokens::{self, IssuedToken, RateText, TokenFields};
+use haft_platform::rate_text::RateText;
+use haft_platform::tokens::{self, IssuedToken, TokenFields};
 
 fn with_value(app: &Installation, issued: &IssuedToken, names: &ActorNames) -> CreatedToken {
     CreatedToken {

@@ -4,18 +4,15 @@ use std::collections::BTreeSet;
 
 use haft_core::catalog::StoreError;
 use haft_core::id::ActorId;
-use sqlx::{Any, Row as _, Transaction};
+use sqlx::Row as _;
 
 use crate::access::Access;
+use crate::database::access_changes::KEPT;
 use crate::database::read_generation;
 use crate::engine::failed_to;
 
-/// How many generations are kept: a node that is further behind reloads everybody.
-const KEPT: i64 = 1_000;
 /// Above this number of changes, everybody is reloaded.
 const MAX_CHANGES: i64 = 1_000;
-/// What stands for everybody.
-const EVERYBODY: &str = "";
 
 /// What changed since a node has loaded tenants, people, tokens and sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,20 +54,4 @@ impl Access {
         };
         work.await.map_err(failed_to("load the changes of people and tokens"))
     }
-}
-
-/// Notes whose access the change with a generation concerns; nobody stands for everybody. Generations are committed in their
-/// order, because each change locks the last one.
-pub(crate) async fn record(
-    tx: &mut Transaction<'static, Any>,
-    generation: i64,
-    actors: &BTreeSet<ActorId>,
-) -> Result<(), sqlx::Error> {
-    let everybody = actors.is_empty().then(|| EVERYBODY.to_owned());
-    for actor in actors.iter().map(ToString::to_string).chain(everybody) {
-        let query = sqlx::query("INSERT INTO access_changes (generation, actor_id) VALUES ($1, $2)");
-        query.bind(generation).bind(actor).execute(&mut **tx).await?;
-    }
-    let query = sqlx::query("DELETE FROM access_changes WHERE generation <= $1").bind(generation - KEPT);
-    query.execute(&mut **tx).await.map(drop)
 }

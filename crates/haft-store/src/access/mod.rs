@@ -16,7 +16,6 @@ pub use actors::{ActorChange, HandedOver};
 pub use applications::{ClientInsert, ClientLimits, CodeExchange, StoredCode};
 pub use assertions::UsedAssertion;
 pub use changes::AccessChanges;
-pub(crate) use changes::record as record_access_change;
 pub use device_logins::{
     DeviceLoginDecision, DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert,
 };

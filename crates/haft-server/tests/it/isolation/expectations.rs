@@ -200,7 +200,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("put", "/accounts/{provider}", NotFound),
     ("delete", "/accounts/{provider}", NotFound),
     ("post", "/accounts/{provider}/connect", NotFound),
-    ("get", "/accounts/{provider}/logins/{id}", NotFound),
+    ("get", "/accounts/{provider}/logins/{id}", Own(&[403, 404])),
     // Needs the state of a login, which only its person knows.
     ("get", "/accounts/callback", Own(&[400])),
     ("get", "/account-providers", Own(&[200])),

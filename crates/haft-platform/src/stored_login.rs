@@ -4,8 +4,6 @@
 
 use std::sync::Arc;
 
-use haft_core::account::{AccountKind, AccountUser};
-use haft_core::catalog::StoreError;
 use haft_core::id::ActorId;
 use haft_core::name::TenantId;
 use haft_core::secret::{GrantId, RefreshTokens as _, Secret, SecretError, SecretSource, login_owner};
@@ -14,9 +12,6 @@ use haft_oauth::exchange::{IssuedTokens, Request};
 use haft_store::Store;
 use serde::{Deserialize, Serialize};
 
-use crate::accounts::connected;
-use crate::context::Context;
-use crate::error::ServiceError;
 use crate::issuers::{Issuer, IssuerError};
 
 /// The error of a token endpoint for a login that has ended.
@@ -24,7 +19,7 @@ const INVALID_GRANT: &str = "invalid_grant";
 
 /// A stored login.
 #[derive(Serialize, Deserialize)]
-struct StoredLogin {
+pub(crate) struct StoredLogin {
     /// The issuer identifier; after a change of the configuration the login is void.
     issuer: String,
     client_id: String,
@@ -32,7 +27,7 @@ struct StoredLogin {
     refresh: Option<String>,
     renew_at: Option<i64>,
     /// The hash of what the issuer calls the session.
-    session: String,
+    pub(crate) session: String,
 }
 
 /// Why a login gives no token.
@@ -55,7 +50,7 @@ impl From<SecretError> for LoginTokenError {
 }
 
 impl StoredLogin {
-    fn new(issuer: &Issuer, tokens: &IssuedTokens, session: String) -> Self {
+    pub(crate) fn new(issuer: &Issuer, tokens: &IssuedTokens, session: String) -> Self {
         let exposed = |secret: &Secret| secret.expose().to_owned();
         Self {
             issuer: issuer.settings.issuer.clone(),
@@ -67,13 +62,13 @@ impl StoredLogin {
         }
     }
 
-    fn read(stored: Option<Secret>, issuer: &Issuer) -> Option<Self> {
+    pub(crate) fn read(stored: Option<Secret>, issuer: &Issuer) -> Option<Self> {
         let login: Self = serde_json::from_str(stored?.expose()).ok()?;
         let is_same = login.issuer == issuer.settings.issuer && login.client_id == issuer.settings.client_id;
         is_same.then_some(login)
     }
 
-    fn to_secret(&self) -> Secret {
+    pub(crate) fn to_secret(&self) -> Secret {
         Secret::new(serde_json::to_string(self).unwrap_or_default())
     }
 
@@ -85,61 +80,9 @@ impl StoredLogin {
 }
 
 /// Returns what the login of a person at an issuer is stored under. It is not that of a tenant: a person logs in once.
-fn grant(issuer: &Issuer, person: ActorId) -> GrantId {
+pub(crate) fn grant(issuer: &Issuer, person: ActorId) -> GrantId {
     let (tenant, id) = (TenantId::default_tenant(), &issuer.settings.id);
     GrantId { tenant, key: format!("login:{id}:{person}"), credential: login_owner(person) }
-}
-
-/// Keeps a login, if its issuer may exchange tokens, and connects the accounts of the person that need it.
-pub(super) async fn keep(
-    app: &Arc<Context>,
-    issuer: &Issuer,
-    person: ActorId,
-    (tokens, session): (Option<&IssuedTokens>, &str),
-) -> Result<(), ServiceError> {
-    let Some(tokens) = tokens.filter(|_| !issuer.settings.token_exchange.is_empty()) else { return Ok(()) };
-    let grant = grant(issuer, person);
-    let login = StoredLogin::new(issuer, tokens, session.to_owned());
-    let (vault, app) = (app.store().vault().clone(), Arc::clone(app));
-    let stored = async {
-        let lock = vault.begin(&grant).await?;
-        vault.end(&grant, lock.number, Some(&login.to_secret())).await
-    };
-    stored
-        .await
-        .map_err(|error| ServiceError::from(StoreError::unavailable("store the login", error.source)))?;
-    for tenant in app.access().tenants_of_person(person) {
-        for provider in app.store().accounts().providers(&tenant).await? {
-            let is_of_issuer =
-                provider.token_exchange.is_some_and(|exchange| exchange.issuer == issuer.settings.id);
-            let user = AccountUser { tenant: tenant.clone(), actor: Some(person) };
-            if let Some(account) = user.account(&provider.name).filter(|_| is_of_issuer) {
-                connected(&app, &account, AccountKind::TokenExchange, None).await?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Deletes the login of a person if it is the session that its issuer has ended.
-pub(super) async fn end_session(
-    app: &Context,
-    issuer: &Issuer,
-    person: ActorId,
-    session: &str,
-) -> Result<(), ServiceError> {
-    let (grant, vault) = (grant(issuer, person), app.store().vault());
-    let work = async {
-        let stored = vault.read(&grant).await?;
-        if StoredLogin::read(stored, issuer).is_none_or(|login| login.session != session) {
-            return Ok(());
-        }
-        let lock = vault.begin(&grant).await?;
-        vault.end(&grant, lock.number, None).await
-    };
-    work.await.map_err(|error: SecretError| {
-        ServiceError::from(StoreError::unavailable("delete the login", error.source))
-    })
 }
 
 /// Returns a valid access token of the login of a person, with a hash that changes with the login; `None` if the person has
