@@ -36,11 +36,16 @@ pub async fn checks(
     report
 }
 
-/// Returns the folder of the definition's bundle, otherwise that of the tool it would replace.
+/// Returns the folder of the definition's bundle, otherwise that of the tool it would replace, or of the bundle in the
+/// reference.
 pub fn folder(app: &Context, identity: &Identity, reference: &str, bundle: Option<&str>) -> Option<String> {
     let named = bundle.and_then(|bundle| BundleSlug::new(bundle).ok());
     let tool_bundle = || find(app, identity, reference).ok().map(|entry| entry.tool.bundle.clone());
-    let bundle = named.or_else(tool_bundle).unwrap_or_else(BundleSlug::user_created);
+    let referred = || match reference.parse() {
+        Ok(ToolRef::Name { bundle, .. }) => bundle,
+        _ => None,
+    };
+    let bundle = named.or_else(tool_bundle).or_else(referred).unwrap_or_else(BundleSlug::user_created);
     app.store().catalog().bundle_folder(&identity.tenant, &bundle)
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use haft_api::validation::ValidationReport;
+use haft_core::name::BundleSlug;
 use haft_core::problem::Problem;
 use serde_json::json;
 
@@ -29,8 +30,12 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
         let (form, text) = definition::read(path, None)?;
         // The file name is the default for the name of the tool, as in the definitions folder.
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let reference = match bundle_of(path, context) {
+            Some(bundle) => format!("{bundle}:{stem}"),
+            None => stem.into_owned(),
+        };
         let body = json!({"text": text, "format": form.name()});
-        Request::post(format!("/api/tools/{}/validate", tool_segment(&stem)), body)
+        Request::post(format!("/api/tools/{}/validate", tool_segment(&reference)), body)
     } else {
         let body = json!({"check_syntax": true, "check_parameters": true});
         Request::post(format!("/api/tools/{}/validate", tool_segment(target)), body)
@@ -39,6 +44,14 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     let found: ValidationReport = view::read(&data)?;
     context.output.data(&data, |output| report(output, target, &found))?;
     if found.valid { Ok(()) } else { Err(CliError::Invalid(target.clone())) }
+}
+
+/// Returns the bundle of a file in the definitions folder. The server may not have loaded a new file yet.
+fn bundle_of(path: &Path, context: &Context) -> Option<BundleSlug> {
+    let folder = std::fs::canonicalize(path.parent()?).ok()?;
+    let skills = std::fs::canonicalize(context.home().ok()?.join("skills")).ok()?;
+    let bundle = folder.strip_prefix(skills).ok()?;
+    BundleSlug::new(bundle.to_str()?).ok()
 }
 
 /// Returns whether the target is a file; names of tools contain no dots and no slashes.
