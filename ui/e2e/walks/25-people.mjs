@@ -80,6 +80,8 @@ export const tests = {
     const dialog = admin.getByRole('dialog');
     await dialog.getByRole('textbox', { name: 'Name', exact: true }).fill('builders');
     await choose(admin, dialog.getByRole('combobox', { name: 'Members' }), /^Grace/, 'grace@');
+    // Closes the list of members, which covers the role.
+    await dialog.getByRole('textbox', { name: 'Name', exact: true }).click();
     await choose(admin, dialog.getByRole('combobox', { name: 'Role' }), /^Editor/);
     await dialog.getByRole('button', { name: 'Create group' }).click();
     const drawer = admin.getByRole('complementary');

@@ -87,7 +87,7 @@ export const tests = {
     await page.getByText(/^Aus \d+ Tools in \d+ Bundles? wählen/).click();
     await page.getByRole('button', { name: 'Erlauben' }).click();
     await page.getByText('Wählen Sie mindestens ein Tool oder alle.').waitFor();
-    await page.getByLabel(/^Alle, die ich nutzen darf/).check();
+    await page.getByLabel(/Alle, die ich nutzen darf/).check();
     // The application is not there.
     await page.route(`${REDIRECT}**`, (route) => route.fulfill({ status: 200, contentType: 'text/html', body: '<title>back</title>' }));
     await page.getByRole('button', { name: 'Erlauben' }).click();

@@ -62,7 +62,7 @@ pub(crate) struct CallFilterParams {
     /// a person
     caller: Option<String>,
     /// The id of a person, a service account or a token that called: unlike a name, no two have the same
-    actor: Option<Uuid>,
+    actor: Option<String>,
     /// The interface that the calls came through: `rest`, `mcp`, `cli`, `test`, or the tool that called
     #[param(example = "rest")]
     surface: Option<String>,

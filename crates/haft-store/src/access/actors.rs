@@ -242,12 +242,26 @@ impl Access {
 
     /// Marks a person as active after the first login.
     pub async fn activate_person(&self, id: ActorId) -> Result<(), StoreError> {
-        let sql = "UPDATE actors SET status = $1 WHERE id = $2 AND status = $3";
-        let query = sqlx::query(sql)
-            .bind(ActorStatus::Active.as_str())
-            .bind(id.to_string())
-            .bind(ActorStatus::Invited.as_str());
-        query.execute(&self.db.engine.pool).await.map(drop).map_err(failed_to(STORE))
+        let this = self.clone();
+        let work = async move {
+            let mut change = this.db.begin_shared().await.map_err(failed_to(STORE))?;
+            let sql = "UPDATE actors SET status = $1 WHERE id = $2 AND status = $3";
+            let query = sqlx::query(sql)
+                .bind(ActorStatus::Active.as_str())
+                .bind(id.to_string())
+                .bind(ActorStatus::Invited.as_str());
+            let done = query.execute(&mut *change.tx).await.map_err(failed_to(STORE))?;
+            if done.rows_affected() == 0 {
+                return Ok(());
+            }
+            let _lock = change
+                .commit(&ChangeSet::access_of(Some(id)), &id.to_string())
+                .await
+                .map_err(failed_to(STORE))?;
+            this.signal_change();
+            Ok(())
+        };
+        self.db.complete(work).await
     }
 
     /// Stores when actors were last seen. Other nodes are not notified.

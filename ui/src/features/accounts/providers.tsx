@@ -83,7 +83,7 @@ function ProviderForm({ known, taken, redirect, onDone }: { known?: AccountProvi
         <SegmentedControl aria-label={t('providers.kind')} value={draft.kind} onChange={(next) => set({ kind: next as ProviderDraft['kind'] })} data={[{ value: 'api_key', label: t('providers.kind.api_key') }, { value: 'oauth', label: t('providers.kind.oauth') }]} style={{ alignSelf: 'flex-start' }} />
         {draft.kind === 'oauth' && <OAuthFields draft={draft} set={set} secrets={secrets} redirect={redirect} />}
         <Autocomplete label={t('providers.shared')} description={t('providers.sharedHelp')} placeholder="${NAME}" data={secrets} value={draft.shared} onChange={(shared) => set({ shared })} />
-        {known && revokesAccounts(body, known) && <Alert color="yellow" variant="outline" title={t('providers.revokes')}><AffectedPeople name={known.name} /></Alert>}
+        {known && revokesAccounts(body, known) && <Alert color="yellow" variant="light"><Text fw={600}>{t('providers.revokes')}</Text><AffectedPeople name={known.name} /></Alert>}
         {Boolean(failure) && <ErrorPanel error={failure} />}
         <Group justify="flex-end"><Button type="submit" loading={save.isPending}>{t(known ? 'common.save' : 'providers.create')}</Button></Group>
       </Stack>
