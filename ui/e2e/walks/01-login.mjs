@@ -17,8 +17,7 @@ export const tests = {
     await page.waitForURL('**/login**');
     await logIn(page, 'not-a-token');
     await page.getByText(/not accepted|unknown|invalid/i).first().waitFor();
-    const sessions = (await page.context().cookies()).filter((cookie) => cookie.name !== 'haft_language');
-    assert.deepEqual(sessions, []);
+    assert.deepEqual(await sessions(page), []);
     await page.goto('/ui/calls?status=error');
     await page.waitForURL('**/login**');
     await logIn(page, world.haft.token);
