@@ -43,7 +43,7 @@ impl Exchanges {
             return Err(IssuerError::Invalid(not_allowed(exchange)).into());
         }
         let now = self.clock.now();
-        // Before the kept tokens: whoever has no login any more gets none of them.
+        // Checked before the cached tokens: without a login, a person gets none of them.
         let login = login_token(store, secrets, (issuer, account.id.actor), now).await?;
         let Some((subject, version)) = login else { return Ok(None) };
         let scopes = exchange.scopes.join(" ");

@@ -115,7 +115,7 @@ async fn verify(
 fn role(assertion: &IdentityAssertion, requested: Option<&str>) -> Result<Role, TokenError> {
     let allowed = match &assertion.scope {
         None => scope::DEFAULT,
-        // An assertion for something else is none for this.
+        // An assertion with other scopes gives no access here.
         Some(text) => scope::requested_role(Some(text)).ok_or(TokenError::InvalidScope)?,
     };
     match scope::requested_role(requested) {
